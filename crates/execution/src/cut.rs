@@ -80,7 +80,9 @@ impl Execution {
             // One that never ended is there after its last event, too.
             let last = thread.last.max(thread.track.end());
             thread.track = part.of_track(&thread.track, activities, &mut activity_numbers);
-            (thread.first, thread.last) = part.within(thread.first, last).unwrap_or((NO_TIME, 0));
+            // One that begins at the end is not there.
+            let within = part.within(thread.first, last).filter(|_| thread.first < end || begin == end);
+            (thread.first, thread.last) = within.unwrap_or((NO_TIME, 0));
             thread.lost_events = 0;
             // Sums over the thread's life; the part is unknown.
             thread.os_totals = OsTotals::default();

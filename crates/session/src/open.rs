@@ -6,7 +6,7 @@ use crate::playing::replay::ReadProgress;
 use crate::playing::threads::requires;
 use crate::playing::uncertain::known_until;
 use crate::playing::{self, Counts, Played};
-use crate::run_file::RunFile;
+use crate::run_file::{PartOfRun, RunFile};
 use crate::selection::{Extent, Part, Selection};
 use crate::session::{Session, StreamInfo};
 use crate::side;
@@ -62,10 +62,12 @@ fn open(
     let (run, run_file_problem) = RunFile::load(root).map_or_else(|why| (None, Some(why)), |run| (run, None));
     let played = playing::play(&trace, selection, progress, is_waited_for)?;
     let range = clocks_of_range(&trace, selection, played.latest);
+    let sliced = run.as_ref().and_then(|run| run.part).map(PartOfRun::clocks);
     let Played { mut execution, places, threads, parts, counts, unreadable_samples, .. } = played;
     let devices = devices::read_devices(&trace);
     side::add_facts(&trace, &threads, &devices, &mut execution);
-    let times = range.filter(|_| !selection.whole);
+    let times = both(sliced, range.filter(|_| !selection.whole));
+    let range = both(sliced, range);
     if let Some((begin, end)) = times {
         execution.cut(begin, end);
     }
@@ -93,6 +95,17 @@ fn open(
         clocks_too_far: counts.clocks_too_far,
         events_by_model: events_by_model(&counts),
     })
+}
+
+/// The common part of two ranges of time; `None` is all time.
+fn both(one: Option<(u64, u64)>, other: Option<(u64, u64)>) -> Option<(u64, u64)> {
+    match (one, other) {
+        (Some((begin, end)), Some((from, to))) => {
+            let begin = begin.max(from);
+            Some((begin, end.min(to).max(begin)))
+        }
+        (one, other) => one.or(other),
+    }
 }
 
 /// Begin and end of the selected range, nanoseconds of the trace's clock; `None` for the whole. Events with

@@ -31,6 +31,23 @@ pub struct NotRecorded {
     pub remedies: Vec<String>,
 }
 
+/// The range of a slice, by the clock of its streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct PartOfRun {
+    /// First nanosecond.
+    pub begin_ns: i64,
+    /// First nanosecond after it; `None` if it has no end.
+    pub end_ns: Option<i64>,
+}
+
+impl PartOfRun {
+    /// Begin and end as clocks of an execution.
+    pub(crate) fn clocks(self) -> (u64, u64) {
+        let end = self.end_ns.map_or(u64::MAX, |end| end.max(0).cast_unsigned());
+        (self.begin_ns.max(0).cast_unsigned(), end)
+    }
+}
+
 /// The content of the file; missing values are empty.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
@@ -61,6 +78,8 @@ pub struct RunFile {
     pub recording_cost_ns_per_event: Option<f64>,
     /// Degraded modes and the like.
     pub notices: Vec<Notice>,
+    /// The range that a slice was cut to; items outside of it are in the slice only for their effects in it.
+    pub part: Option<PartOfRun>,
     /// The process that records, as `PID:START`.
     pub recorder: Option<String>,
     /// The reason why there is nothing to read.

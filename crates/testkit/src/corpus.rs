@@ -17,6 +17,24 @@ pub fn stored_traces() -> Vec<PathBuf> {
     traces_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/traces"), "")
 }
 
+/// Recordings with output in the documentation, sorted; they are in the repository, too.
+pub fn shown_traces() -> Vec<PathBuf> {
+    fn find(directory: &Path, traces: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(directory).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            match path.extension() {
+                Some(extension) if extension == "trace" && path.is_dir() => traces.push(path),
+                _ if path.is_dir() => find(&path, traces),
+                _ => {}
+            }
+        }
+    }
+    let mut traces = Vec::new();
+    find(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/shown"), &mut traces);
+    traces.sort();
+    traces
+}
+
 /// Reference traces, sorted: ovni's, then those of runtimes. Without them a message says so.
 pub fn reference_traces() -> Vec<PathBuf> {
     let corpus = reference_directory();

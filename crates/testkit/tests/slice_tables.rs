@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use taskscope_analysis::{Analysis, analyse};
+use taskscope_analysis::devices::ledgers;
+use taskscope_analysis::{Analysis, Culprit, analyse};
 use taskscope_event::framing::file_header;
 use taskscope_event::models::system;
-use taskscope_execution::State;
+use taskscope_execution::{ProcessIndex, State};
 use taskscope_session::{Session, off_cpu_of_run};
-use taskscope_testkit::corpus::{all_traces, on_all_cpus};
+use taskscope_testkit::corpus::{all_traces, on_all_cpus, shown_traces};
 use taskscope_testkit::dice::Dice;
 use taskscope_testkit::trace_builder::{push_event, push_jumbo};
 use taskscope_trace::{OpenOptions, Slice, Trace};
@@ -87,7 +88,7 @@ const OFF_CPU: [State; 3] = [State::OutOfCpu, State::Oversubscribed, State::Bloc
 /// Nanoseconds by table and row.
 type Sums = BTreeMap<String, u64>;
 
-fn sums_of(session: &Session, analysis: &Analysis) -> Sums {
+fn sums_of(session: &Session, analysis: &Analysis, part: (u64, u64)) -> Sums {
     let mut sums = Sums::from([("capacity".to_owned(), analysis.ledger.capacity_ns)]);
     let mut add = |name: String, ns: u64| {
         if ns > 0 {
@@ -111,14 +112,52 @@ fn sums_of(session: &Session, analysis: &Analysis) -> Sums {
     for row in &analysis.ledger.causes {
         add(format!("{} at {}", row.state.name(), name(row.state, row.place)), row.ns);
     }
+    let pid = |process: ProcessIndex| execution.processes[process.index()].pid;
     for charge in &analysis.charges {
+        let culprit = match charge.culprit {
+            Culprit::Code(state, place) => format!("{} at {}", state.name(), name(state, place)),
+            Culprit::Holder(place) => format!("holder {}", name(State::LockWait, place)),
+            Culprit::Device(Some(operation)) => execution.catalog.operations[operation as usize].clone(),
+            Culprit::Device(None) => "an idle device".to_owned(),
+            Culprit::Rank(process) => format!("process {}", pid(process)),
+            Culprit::Nobody(place) => format!("nobody at {}", name(State::LockWait, place)),
+        };
         for (state, ns) in charge.by_state.iter() {
-            add(format!("charged {}", state.name()), ns);
+            add(format!("{culprit} is charged with {}", state.name()), ns);
         }
     }
     for lock in &analysis.locks {
         add("locks".to_owned(), lock.waited_ns);
         add("locks unheld".to_owned(), lock.unheld_ns);
+    }
+    let ledgers = ledgers(&session.devices, part);
+    for (queue, ledger) in session.devices.queues.iter().zip(ledgers) {
+        let time = ledger.time;
+        for (use_of_time, ns) in [
+            ("busy", time.busy()),
+            ("host-bound", time.host_bound),
+            ("transfer-bound", time.transfer_bound),
+            ("other queues", time.device_busy),
+            ("dependency-bound", time.dependency_bound),
+            ("unknown", time.unknown),
+            ("operations", ledger.timed),
+            ("queueing", ledger.queueing),
+        ] {
+            add(format!("queue {} {use_of_time}", queue.path), ns);
+        }
+    }
+    let thread = |row: taskscope_execution::ThreadIndex| {
+        let thread = &execution.threads[row.index()];
+        format!("{} {}", pid(thread.process), thread.tid)
+    };
+    for message in &execution.communication.messages {
+        add(format!("messages from {} to {}", thread(message.sender), thread(message.receiver)), 1);
+    }
+    for call in &execution.communication.calls {
+        if let Some(wait) = call.wait {
+            let kind = format!("{} {}", wait.kind.name(), pid(wait.culprit));
+            add(format!("call of {} waits: {kind}", thread(call.thread)), wait.until - call.start);
+        }
     }
     sums
 }
@@ -161,14 +200,17 @@ fn compare_slices(seed: usize, stored: &Path) -> Compared {
         if trace.write_slice(&Slice { clocks, off_cpu, ..Slice::default() }, &part).unwrap().streams == 0 {
             continue;
         }
-        let of = |root: &Path| {
-            let mut session = Session::open(root).unwrap();
+        let of = |session: Session| {
             assert!(session.problems.is_empty(), "{}: {:?}", stored.display(), session.problems);
-            session.execution.cut(begin, end);
             let analysis = analyse(&session.execution).0;
-            sums_of(&session, &analysis)
+            sums_of(&session, &analysis, (begin, end))
         };
-        let (whole, sliced) = (of(&root), of(&part));
+        let mut range = Session::open(&root).unwrap();
+        range.execution.cut(begin, end);
+        // The slice is read as it is: it is its range.
+        let sliced = Session::open(&part).unwrap();
+        assert_eq!(sliced.times, (begin, end), "{}", stored.display());
+        let (whole, sliced) = (of(range), of(sliced));
         compared.slices += 1;
         for name in whole.keys().chain(sliced.keys()).collect::<BTreeSet<_>>() {
             let [expected, found] = [&whole, &sliced].map(|sums| sums.get(name).copied().unwrap_or(0));
@@ -184,7 +226,8 @@ fn compare_slices(seed: usize, stored: &Path) -> Compared {
 
 #[test]
 fn tables_of_slices_are_those_of_ranges() {
-    let all = on_all_cpus(&all_traces(), |seed, trace| compare_slices(seed, trace));
+    let traces = [all_traces(), shown_traces()].concat();
+    let all = on_all_cpus(&traces, |seed, trace| compare_slices(seed, trace));
     let wrong: Vec<&String> = all.iter().flat_map(|one| &one.wrong).collect();
     assert!(wrong.is_empty(), "{} sums differ: {wrong:#?}", wrong.len());
     let sum = |count: fn(&Compared) -> u64| all.iter().map(count).sum::<u64>();

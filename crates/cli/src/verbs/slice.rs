@@ -95,7 +95,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let (events, threads) = (counted(sliced.events, "event"), counted(sliced.streams, "thread"));
     eprintln!("{events} of {threads}{added} in {}", taskscope_view::format::path(&args.output));
-    let limits = trace.limits_of_slice(&slice);
+    let limits = trace.limits_of_slice(&slice, sliced.is_shifted);
     for limit in &limits {
         eprintln!("note: {limit}");
     }

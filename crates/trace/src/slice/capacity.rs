@@ -8,6 +8,7 @@
 //! at a border without a living thread.
 
 use super::bytes::first_u32;
+use super::instrument::task_taken_up;
 use super::request::Process;
 use super::thread_state::makes_worker;
 use crate::Event;
@@ -26,6 +27,8 @@ pub(super) struct Capacity<'a> {
     works: Vec<bool>,
     /// Whether a stream was in a team of OpenMP or ran one of its tasks, by stream.
     has_worked: Vec<bool>,
+    /// Whether a stream took up a task of an instrumented program, by stream.
+    takes_up_tasks: Vec<bool>,
     /// Types in OpenMP, by stream.
     types: Vec<Option<u32>>,
     /// Workers because no thread of their process had an earlier event.
@@ -38,6 +41,7 @@ pub(super) struct Capacity<'a> {
 #[derive(Default)]
 pub(super) struct Seen {
     has_worked: bool,
+    takes_up_tasks: bool,
     openmp_type: Option<u32>,
 }
 
@@ -45,6 +49,7 @@ impl Seen {
     /// Takes an event of the stream.
     pub fn take(&mut self, event: &Event<'_>) {
         self.has_worked |= makes_worker(event.code);
+        self.takes_up_tasks |= task_taken_up(event).is_some();
         if event.code == omp::THREAD_TYPE && self.openmp_type.is_none() {
             self.openmp_type = Some(first_u32(event.payload));
         }
@@ -71,10 +76,13 @@ impl<'a> Capacity<'a> {
             .collect();
         let has_worked = |seen: &Option<Seen>| seen.as_ref().is_some_and(|seen| seen.has_worked);
         let has_worked: Vec<bool> = seen.iter().map(has_worked).collect();
+        let takes_up = |seen: &Option<Seen>| seen.as_ref().is_some_and(|seen| seen.takes_up_tasks);
+        let takes_up_tasks: Vec<bool> = seen.iter().map(takes_up).collect();
         let mut capacity = Capacity {
             units: streams.iter().map(unit).collect(),
-            works: has_worked.clone(),
+            works: has_worked.iter().zip(&takes_up_tasks).map(|(team, tasks)| *team || *tasks).collect(),
             has_worked,
+            takes_up_tasks,
             types: seen.iter().map(|seen| seen.as_ref().and_then(|seen| seen.openmp_type)).collect(),
             earliest: FxHashSet::default(),
             lives,
@@ -114,6 +122,11 @@ impl<'a> Capacity<'a> {
     /// Whether a stream is ever in a team of OpenMP, or runs a task of it.
     pub fn has_worked(&self, stream: usize) -> bool {
         self.has_worked[stream]
+    }
+
+    /// Whether a stream ever takes up a task of an instrumented program.
+    pub fn takes_up_tasks(&self, stream: usize) -> bool {
+        self.takes_up_tasks[stream]
     }
 
     /// Whether a stream is a worker only because no other one of its process has an earlier event.

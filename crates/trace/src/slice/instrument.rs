@@ -76,10 +76,21 @@ impl Instrumented {
         events
     }
 
+    /// Whether a stream has taken up a task.
+    pub fn runs_tasks(&self, stream: usize) -> bool {
+        self.contexts.runs_tasks(stream as u32)
+    }
+
     /// The events that end everything open on a stream's thread.
     pub fn closing(&self, stream: usize) -> Vec<Raw<'static>> {
         if self.is_used { self.contexts.closing(stream as u32) } else { Vec::new() }
     }
+}
+
+/// The events of a thread that takes up a task once: a worker. The task is one that no program has.
+pub(super) fn work_once(stream: usize) -> [Raw<'static>; 2] {
+    let task = u64::MAX - stream as u64;
+    [Raw::TaskEnter { task }, Raw::TaskEnd { task }]
 }
 
 pub(super) fn push_all(bytes: &mut Vec<u8>, clock_ns: i64, events: &[Raw<'_>]) {

@@ -8,6 +8,10 @@
 //! names, whichever thread named them. If a removed thread moves a kept one to another CPU, the kept one moves itself.
 //! Declarations of other streams' metadata (CPUs, marks, ranks) are added.
 //!
+//! Causes in the range depend on more: holds of locks that ended before it, messages and operations that are on their way, and
+//! the operations of devices. They are restored in the same nanoseconds, and device queues are kept whole. The run file has the
+//! range, and readers cut all that is outside of it, so a slice reports no restored time.
+//!
 //! ```text
 //! clock   … begin - 2              begin - 1      │ begin …  end - 1 │ end … end + threads - 1
 //! events  each thread's open state, ended regions │ as recorded      │ each thread's ends
@@ -17,8 +21,10 @@
 
 mod bytes;
 mod capacity;
+mod devices;
 mod instrument;
 mod known_times;
+mod messages;
 mod metadata;
 mod os_time;
 mod regions;

@@ -1,5 +1,8 @@
 //! The part of a trace that a slice keeps, and its size.
 
+use taskscope_event::Code;
+use taskscope_event::models::{model_of, ovni};
+
 /// The part to keep.
 #[derive(Clone, Debug, Default)]
 pub struct Slice {
@@ -12,6 +15,15 @@ pub struct Slice {
     /// Times off the CPU by the analysis of the whole run: readers of the slice use them in place of an analysis of their own,
     /// which lacks the time before and after. `None` if not known.
     pub off_cpu: Option<OffCpuOfRun>,
+}
+
+impl Slice {
+    /// Whether the events of this model are kept.
+    pub(super) fn keeps_model(&self, code: Code) -> bool {
+        self.models.is_empty()
+            || code.model() == ovni::LETTER
+            || model_of(code.model()).is_some_and(|model| self.models.iter().any(|name| name == model.name))
+    }
 }
 
 /// Times off the CPU of all threads of a run, in corrected clocks, with their causes.
@@ -58,4 +70,7 @@ pub struct Sliced {
     pub events: u64,
     /// Events that are added to them: restored states at the borders, and declarations of removed threads.
     pub added: u64,
+    /// Whether clocks are shifted, as the first ones would be negative. Then the slice has no device queues, and readers do not cut
+    /// it to its range.
+    pub is_shifted: bool,
 }

@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::Path;
 use taskscope_event::layout;
-use taskscope_event::models::system;
+use taskscope_event::models::{device, system};
 use taskscope_files::{read_regular, write_file};
 
 /// Larger ones are not run files.
 const MAX_BYTES: u64 = 8 << 20;
 /// Fields that hold for each part of a run.
-const KEPT: [&str; 6] = ["command", "program", "mode", "cwd", "host", "notices"];
+const KEPT: [&str; 7] =
+    ["command", "program", "mode", "cwd", "host", "notices", "recording_cost_ns_per_event"];
 
 impl Trace {
     /// Whether it has times that the operating system took, which [`Slice::off_cpu`] keeps as the whole run has them.
@@ -22,14 +23,16 @@ impl Trace {
     }
 
     /// Reasons why causes in this slice may differ from those of the same time in the whole run, in sentences.
-    pub fn limits_of_slice(&self, slice: &Slice) -> Vec<&'static str> {
+    /// `is_shifted` is that of the written slice.
+    pub fn limits_of_slice(&self, slice: &Slice, is_shifted: bool) -> Vec<&'static str> {
         let of_kind =
             |kind| self.locations().iter().filter(move |location| location.metadata["kind"] == kind);
         let is_sum = |code| matches!(code, system::RUN_DELAY | system::BLOCKED_SUM);
         let has_sums = || of_kind(OS_TIME).any(|location| location.events().any(|event| is_sum(event.code)));
         let mut limits = Vec::new();
         let knows_times = slice.off_cpu.is_some();
-        if of_kind("device-queue").next().is_some() {
+        let lacks_devices = is_shifted || !slice.keeps_model(device::OPERATION);
+        if lacks_devices && of_kind("device-queue").next().is_some() {
             limits.push(match knows_times {
                 true => "device queues are not in it, so waits for them have no operations",
                 false => {
@@ -47,8 +50,13 @@ impl Trace {
 }
 
 /// Writes the run file of a slice of `trace` into `output`. Times and the exit status are those of the whole run, and
-/// left out.
-pub(super) fn write_run_file(trace: &Trace, slice: &Slice, output: &Path) -> io::Result<()> {
+/// left out; `part` has the begin and the end of the range, by the clock of its streams.
+pub(super) fn write_run_file(
+    trace: &Trace,
+    slice: &Slice,
+    is_shifted: bool,
+    output: &Path,
+) -> io::Result<()> {
     let bytes = read_regular(&trace.root().join(layout::RUN_FILE), MAX_BYTES).unwrap_or_default();
     let whole: Value = serde_json::from_slice(&bytes).unwrap_or_default();
     let mut run = json!({});
@@ -57,7 +65,15 @@ pub(super) fn write_run_file(trace: &Trace, slice: &Slice, output: &Path) -> io:
             run[key] = value.clone();
         }
     }
-    let limits = trace.limits_of_slice(slice);
+    // The trace may be a slice itself.
+    let begin = |begin: i64| whole["part"]["begin_ns"].as_i64().map_or(begin, |of_whole| of_whole.max(begin));
+    let end = |end: i64| whole["part"]["end_ns"].as_i64().map_or(end, |of_whole| of_whole.min(end));
+    if !is_shifted && (slice.clocks.is_some() || whole["part"].is_object()) {
+        let clocks = slice.clocks.unwrap_or((i64::MIN, i64::MAX));
+        let (begin, end) = (begin(clocks.0), end(clocks.1));
+        run["part"] = json!({ "begin_ns": begin, "end_ns": (end != i64::MAX).then_some(end) });
+    }
+    let limits = trace.limits_of_slice(slice, is_shifted);
     let text = std::iter::once("part of a run").chain(limits).collect::<Vec<_>>().join("; ");
     if !run["notices"].is_array() {
         run["notices"] = json!([]);

@@ -4,8 +4,10 @@ mod borders;
 
 use super::bytes::{events_in, first_u32, place_clocks, push};
 use super::capacity::{Capacity, Seen};
+use super::devices;
 use super::instrument::{self, Instrumented};
 use super::known_times::Known;
+use super::messages::{self, Operations};
 use super::metadata::Declared;
 use super::os_time::{OS_TIME, OsTimes};
 use super::regions::Regions;
@@ -26,7 +28,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use taskscope_event::framing::file_header;
 use taskscope_event::models::{
-    self, dictionary, kernel, messages, model_of, nanos6, nosv, omp, openmp, ovni, recorder, samples, system,
+    self, device, dictionary, kernel, nanos6, nosv, omp, openmp, ovni, recorder, samples, system,
 };
 use taskscope_event::{Code, StreamFile, layout};
 use taskscope_files::{create_directory_below, read_regular, write_file};
@@ -100,6 +102,10 @@ struct Slicer<'a> {
     opening_ns: i64,
     /// Waits of each stream at the begin of the range.
     waits: Vec<Waits<'a>>,
+    /// Operations of MPI that are on their way.
+    operations: Operations<'a>,
+    /// Sends before the range that are received in it, by stream.
+    sends: FxHashMap<usize, Vec<Event<'a>>>,
     /// Moves of preempted threads by removed threads, while no other thread of the process can record them: moved
     /// stream and event.
     moves: Vec<(usize, Event<'a>)>,
@@ -132,6 +138,8 @@ impl<'a> Slicer<'a> {
             regions: Regions::default(),
             opening_ns: 0,
             waits: vec![Waits::default(); trace.streams().len()],
+            operations: Operations::default(),
+            sends: FxHashMap::default(),
             moves: Vec::new(),
             used_cpus: BTreeSet::new(),
             capacity: Capacity::of(trace.streams(), &[]),
@@ -139,10 +147,7 @@ impl<'a> Slicer<'a> {
     }
 
     fn keeps_model(&self, code: Code) -> bool {
-        let models = &self.slice.models;
-        models.is_empty()
-            || code.model() == ovni::LETTER
-            || model_of(code.model()).is_some_and(|model| models.iter().any(|name| name == model.name))
+        self.slice.keeps_model(code)
     }
 
     fn write(
@@ -229,13 +234,18 @@ impl<'a> Slicer<'a> {
                     !is_reported
                 });
             }
+            if !in_range {
+                let process = self.process_of(stream);
+                let trace = self.trace;
+                self.operations.follow(stream, &event, |other| process_of(trace, other) == process);
+            }
             if file == StreamFile::Standard {
                 self.follow(stream, &event);
             } else {
                 self.instrumented.follow(stream, &event);
+                self.states[stream].follow_own(&event);
                 if !in_range {
                     self.waits[stream].follow(&event);
-                    self.states[stream].follow_own(&event);
                     self.regions.follow(process_of(self.trace, stream), stream, &event);
                 }
                 match event.code {
@@ -302,10 +312,14 @@ impl<'a> Slicer<'a> {
                 self.write_stream(stream, output, &standard[index], &own[index], &metadata, shift)?;
             }
         }
+        sliced.is_shifted = shift.is_some_and(|shift| shift != 0);
         self.write_os_times(output, &touched, shift.unwrap_or(0))?;
+        if !sliced.is_shifted {
+            self.write_devices(output, &touched)?;
+        }
         self.write_clock_offsets(output, &touched, shift.unwrap_or(0))?;
         if sliced.streams > 0 {
-            run_file::write_run_file(self.trace, self.slice, output)?;
+            run_file::write_run_file(self.trace, self.slice, sliced.is_shifted, output)?;
             self.write_modules(output)?;
         }
         sliced.added -= sliced.events;
@@ -341,6 +355,20 @@ impl<'a> Slicer<'a> {
                     ],
                 )?;
             }
+        }
+        Ok(())
+    }
+
+    /// Writes the device queues of the processes of the slice.
+    fn write_devices(&self, output: &Path, touched: &[bool]) -> io::Result<()> {
+        if !self.keeps_model(device::OPERATION) {
+            return Ok(());
+        }
+        let streams = self.trace.streams().iter().zip(touched).filter(|(_, touched)| **touched);
+        let pids: FxHashSet<i64> = streams.filter_map(|(stream, _)| stream.pid()).collect();
+        let locations = self.trace.locations().iter();
+        for location in locations.filter(|location| devices::is_device(location, |pid| pids.contains(&pid))) {
+            devices::copy(location, self.trace.root(), output)?;
         }
         Ok(())
     }
@@ -434,6 +462,10 @@ impl<'a> Slicer<'a> {
             seen.push(Some(of_stream));
         }
         self.capacity = Capacity::of(self.trace.streams(), &seen);
+        if self.slice.clocks.is_some() && self.keeps_model(models::messages::SEND) {
+            let is_selected = |stream: usize| self.selected[stream];
+            self.sends = messages::sends_into(self.trace.streams(), (begin, end), is_selected);
+        }
         used
     }
 
@@ -582,7 +614,10 @@ fn is_name(file: StreamFile, event: &Event<'_>) -> bool {
     let code = event.code;
     file == StreamFile::Own
         && (code.model() == dictionary::LETTER
-            || matches!(code, samples::PATH | samples::TASK_PATH | messages::JOB | messages::COMMUNICATOR)
+            || matches!(
+                code,
+                samples::PATH | samples::TASK_PATH | models::messages::JOB | models::messages::COMMUNICATOR
+            )
             || models::instrument::NAMES.contains(&code))
 }
 

@@ -190,7 +190,16 @@ impl ThreadState {
                 | omp::TARGET_DATA_BEGIN
                 | omp::TARGET_SUBMIT_BEGIN
         );
-        if opens { self.open_in(StreamFile::Own, key, event, None) } else { self.close(key) }
+        // Regions and their members are no sections; ends of threads end them.
+        let end = match key {
+            Key::Call(function) => Some((messages::CALL_END, function.to_vec())),
+            Key::Masked => Some((omp::MASKED_END, Vec::new())),
+            Key::Device(omp::TARGET_BEGIN) => Some((omp::TARGET_END, Vec::new())),
+            Key::Device(omp::TARGET_DATA_BEGIN) => Some((omp::TARGET_DATA_END, Vec::new())),
+            Key::Device(_) => Some((omp::TARGET_SUBMIT_END, Vec::new())),
+            _ => None,
+        };
+        if opens { self.open_in(StreamFile::Own, key, event, end) } else { self.close(key) }
     }
 
     /// The number of clocks at which its open sections are opened again.

@@ -1,9 +1,39 @@
 //! Objects and places of a thread's waits, places of its calls of MPI, and its locks: values that last until an event changes
 //! them.
+//!
+//! A hold has the place that the last entry for its lock had when it began, so that entry is written before it.
 
 use super::bytes::push;
 use crate::Event;
+use rustc_hash::FxHashMap;
 use taskscope_event::models::{messages, wait};
+
+/// The number of a lock in its process.
+pub(super) type Lock = [u8; 8];
+
+/// A hold of a lock.
+#[derive(Clone, Copy)]
+pub(super) struct Hold<'a> {
+    /// The entry with its place.
+    entry: Option<Event<'a>>,
+    acquired: Event<'a>,
+    /// The clock of its end; `i64::MAX` while it lasts.
+    pub released_ns: i64,
+}
+
+impl Hold<'_> {
+    /// Writes its begin.
+    pub fn begin(&self, clock_ns: i64, own: &mut Vec<u8>) {
+        for event in self.entry.iter().chain([&self.acquired]) {
+            push(own, clock_ns, event.code, event.is_jumbo, event.payload);
+        }
+    }
+
+    /// Writes its end.
+    pub fn end(&self, clock_ns: i64, own: &mut Vec<u8>) {
+        push(own, clock_ns, wait::RELEASED, self.acquired.is_jumbo, self.acquired.payload);
+    }
+}
 
 /// A thread's current waits and locks.
 #[derive(Clone, Default)]
@@ -12,8 +42,10 @@ pub(super) struct Waits<'a> {
     entries: Vec<(u32, Event<'a>)>,
     /// The last place of each function of MPI.
     calls: Vec<(u32, Event<'a>)>,
-    /// Acquisitions of locks that are still held.
-    held: Vec<Event<'a>>,
+    /// Locks that are still held.
+    held: Vec<Hold<'a>>,
+    /// The last finished hold of each lock.
+    released: FxHashMap<Lock, Hold<'a>>,
     /// The start of the thread, by which others name it.
     start: Option<Event<'a>>,
     /// The wait for another thread that is not over, with the holder that was found.
@@ -26,11 +58,22 @@ impl<'a> Waits<'a> {
         let kind = match event.code {
             wait::WAIT_SITE => event.payload.first_chunk(),
             wait::WAIT_OBJECT => event.payload.get(12..).and_then(|rest| rest.first_chunk()),
-            wait::ACQUIRED => return self.held.push(*event),
+            wait::ACQUIRED => {
+                let is_own = |entry: &&Event<'_>| {
+                    entry.code == wait::WAIT_OBJECT
+                        && entry.payload.get(..8) == event.payload.get(..8)
+                        && entry.payload.get(12..16) == event.payload.get(8..12)
+                };
+                let entry = self.entries.iter().map(|(_, entry)| entry).find(is_own).copied();
+                return self.held.push(Hold { entry, acquired: *event, released_ns: i64::MAX });
+            }
             wait::RELEASED => {
-                let is_released = |held: &Event<'_>| held.payload.get(..8) == event.payload.get(..8);
+                let is_released = |held: &Hold<'_>| held.acquired.payload.get(..8) == event.payload.get(..8);
                 if let Some(position) = self.held.iter().rposition(is_released) {
-                    self.held.remove(position);
+                    let hold = Hold { released_ns: event.clock_ns, ..self.held.remove(position) };
+                    if let Some(lock) = event.payload.first_chunk() {
+                        self.released.insert(*lock, hold);
+                    }
                 }
                 return;
             }
@@ -69,10 +112,32 @@ impl<'a> Waits<'a> {
         }
     }
 
-    /// Writes the waits and locks as events of the thread's own models.
-    pub fn write(&self, clock_ns: i64, own: &mut Vec<u8>) {
+    /// The lock that the thread waits for, if it is in a wait for a lock.
+    pub fn lock_of_wait(&self) -> Option<Lock> {
+        let of_locks =
+            |(kind, _): &&(u32, Event<'_>)| (wait::kind::CRITICAL..=wait::kind::ATOMIC).contains(kind);
+        let (_, entry) = self.entries.iter().rev().find(of_locks)?;
+        entry.payload.first_chunk().filter(|_| entry.code == wait::WAIT_OBJECT).copied()
+    }
+
+    /// Whether the thread holds a lock.
+    pub fn holds(&self, lock: Lock) -> bool {
+        self.held.iter().any(|held| held.acquired.payload.first_chunk() == Some(&lock))
+    }
+
+    /// The thread's last finished hold of a lock.
+    pub fn last_hold(&self, lock: Lock) -> Option<Hold<'a>> {
+        self.released.get(&lock).copied()
+    }
+
+    /// Writes the waits and locks as events of the thread's own models, with the begins of holds that end before the range.
+    pub fn write(&self, clock_ns: i64, ended: impl Iterator<Item = Hold<'a>>, own: &mut Vec<u8>) {
+        if let Some(event) = &self.start {
+            push(own, clock_ns, event.code, event.is_jumbo, event.payload);
+        }
+        ended.chain(self.held.iter().copied()).for_each(|hold| hold.begin(clock_ns, own));
         let entries = self.entries.iter().chain(&self.calls).map(|(_, event)| event);
-        for event in self.start.iter().chain(&self.held).chain(entries).chain(&self.open) {
+        for event in entries.chain(&self.open) {
             push(own, clock_ns, event.code, event.is_jumbo, event.payload);
         }
     }

@@ -4,12 +4,20 @@
 use super::Slicer;
 use crate::Event;
 use crate::slice::bytes::{first_u32, push};
-use crate::slice::instrument::push_all;
+use crate::slice::instrument::{push_all, work_once};
 use crate::slice::regions::Region;
 use crate::slice::thread_state::{Key, Life, OpenPair};
+use crate::slice::waits::{Hold, Lock};
 use rustc_hash::FxHashSet;
 use taskscope_event::StreamFile;
-use taskscope_event::models::{dictionary, omp, openmp, ovni, recorder};
+use taskscope_event::models::{dictionary, mpi, omp, openmp, ovni, recorder};
+
+/// A hold of a lock that ended before the range, with its stream.
+struct Released<'a> {
+    stream: usize,
+    lock: Lock,
+    hold: Hold<'a>,
+}
 
 impl<'a> Slicer<'a> {
     /// Restores every thread's state at the begin of the range.
@@ -34,11 +42,14 @@ impl<'a> Slicer<'a> {
         let ended = self.ended_regions(&living);
         let gone = self.ended_streams(begin, end, &living);
         let earliest = self.late_earliest(&living);
-        // Two for each thread, one more for each further clock, and one for the ends of regions.
+        let released = self.released_holds(&living);
+        // Two for each thread, one more for each further clock, one for the ends of regions, one for ends of holds and one for
+        // waits that began after these.
         let clocks: Vec<i64> = living.iter().map(|stream| self.states[*stream].opening_clocks()).collect();
         self.opening_ns = clocks.iter().map(|clocks| 1 + clocks).sum::<i64>()
             + 2 * gone.len() as i64
             + i64::from(!ended.is_empty())
+            + 2 * i64::from(!released.is_empty())
             + i64::from(!earliest.is_empty());
         let mut start = begin.saturating_sub(self.opening_ns);
         for (stream, event) in std::mem::take(&mut self.dictionary) {
@@ -77,10 +88,16 @@ impl<'a> Slicer<'a> {
                 push_execution(bytes, start, cpus.next().unwrap_or(state.cpu));
             }
             cpus.for_each(|cpu| push(bytes, start, ovni::SET_AFFINITY, false, &cpu.to_le_bytes()));
-            if let Some(openmp_type) = state.openmp_type {
+            // The type of the whole run, which may be recorded after the begin.
+            if let Some(openmp_type) = state.openmp_type.or(self.capacity.openmp_type(*stream)) {
                 push(&mut own[*stream], start, omp::THREAD_TYPE, false, &openmp_type.to_le_bytes());
             }
-            self.waits[*stream].write(start, &mut own[*stream]);
+            let holds = released.iter().filter(|released| released.stream == *stream);
+            self.waits[*stream].write(start, holds.map(|released| released.hold), &mut own[*stream]);
+            let (sends, sends_in_call) = self.sends_on_their_way(*stream, &living);
+            for event in sends {
+                push(&mut own[*stream], start, event.code, event.is_jumbo, event.payload);
+            }
             for (_, region) in ended.iter().filter(|(master, _)| master == stream) {
                 let begin = &region.begin;
                 push(&mut own[*stream], start, begin.code, begin.is_jumbo, begin.payload);
@@ -102,12 +119,17 @@ impl<'a> Slicer<'a> {
                 false
             });
             let mut opened_at = None;
-            for open in state.open.iter().filter(|open| open.key != Key::OutOfCpu) {
+            let late = self.late_wait(*stream, &released);
+            let is_now = |open: &&OpenPair| open.key != Key::OutOfCpu && late != Some(open.clock_ns);
+            for open in state.open.iter().filter(is_now) {
                 let is_later = opened_at.replace(open.clock_ns).is_some_and(|before| before != open.clock_ns);
                 clock = clock.saturating_add(i64::from(is_later));
                 let (code, is_jumbo, payload) = &open.begin;
                 let bytes = if open.file == StreamFile::Own { &mut own[*stream] } else { &mut *bytes };
                 push(bytes, clock, *code, *is_jumbo, payload);
+            }
+            for event in self.operations.of(*stream).iter().chain(&sends_in_call) {
+                push(&mut own[*stream], clock, event.code, event.is_jumbo, event.payload);
             }
             let into_state = match state.running {
                 Life::Paused => &[ovni::THREAD_PAUSES][..],
@@ -131,7 +153,77 @@ impl<'a> Slicer<'a> {
                 push(&mut own[*stream], start, end.code, end.is_jumbo, end.payload);
             }
         }
+        start = start.saturating_add(i64::from(!ended.is_empty()));
+        for released in &released {
+            released.hold.end(start, &mut own[released.stream]);
+        }
+        let late_clock = start.saturating_add(1);
+        for stream in &living {
+            let late = self.late_wait(*stream, &released);
+            for open in self.states[*stream].open.iter().filter(|open| late == Some(open.clock_ns)) {
+                let (code, is_jumbo, payload) = &open.begin;
+                push(&mut standard[*stream], late_clock, *code, *is_jumbo, payload);
+            }
+        }
         self.creations = creations;
+    }
+
+    /// The wait for a lock in which a thread is: the lock, and the clock of its begin.
+    fn open_wait(&self, stream: usize) -> Option<(Lock, i64)> {
+        let last = self.states[stream].open.iter().rev().find(|open| open.key != Key::OutOfCpu)?;
+        let is_wait = last.begin.0 == openmp::CRITICAL_ACQUIRING_BEGIN;
+        self.waits[stream].lock_of_wait().filter(|_| is_wait).zip(Some(last.clock_ns))
+    }
+
+    /// Holds that ended in the waits of these threads, before the range: until the next hold they are the cause of these waits. Of
+    /// each lock the last one, unless it is held again.
+    fn released_holds(&self, living: &[usize]) -> Vec<Released<'a>> {
+        let mut released: Vec<Released<'a>> = Vec::new();
+        for waiter in living {
+            let Some((lock, since)) = self.open_wait(*waiter) else { continue };
+            let process = self.process_of(*waiter);
+            let of_process = || living.iter().filter(|other| self.process_of(**other) == process);
+            let is_known =
+                |known: &Released<'_>| known.lock == lock && self.process_of(known.stream) == process;
+            if released.iter().any(is_known) || of_process().any(|other| self.waits[*other].holds(lock)) {
+                continue;
+            }
+            let holds = of_process().filter(|other| *other != waiter);
+            let holds = holds.filter_map(|other| Some((*other, self.waits[*other].last_hold(lock)?)));
+            let last = holds.max_by_key(|(_, hold)| hold.released_ns);
+            let last = last.filter(|(_, hold)| hold.released_ns > since);
+            released.extend(last.map(|(stream, hold)| Released { stream, lock, hold }));
+        }
+        released
+    }
+
+    /// The begin of a thread's wait for a lock, if the hold before it ended earlier. It is restored after the end of that hold.
+    fn late_wait(&self, stream: usize, released: &[Released<'_>]) -> Option<i64> {
+        let (lock, since) = self.open_wait(stream)?;
+        let state = &self.states[stream];
+        let acts = state.running == Life::Running && !state.is_off_cpu() && !state.is_paused;
+        let process = self.process_of(stream);
+        let is_late = |known: &Released<'_>| {
+            known.lock == lock && self.process_of(known.stream) == process && known.hold.released_ns <= since
+        };
+        (acts && released.iter().any(is_late)).then_some(since)
+    }
+
+    /// Sends that are received in the range, of a stream or, by the first of these threads of a process, of others that have ended:
+    /// those before the stream's current call, and those in it.
+    fn sends_on_their_way(&self, stream: usize, living: &[usize]) -> (Vec<Event<'a>>, Vec<Event<'a>>) {
+        let process = self.process_of(stream);
+        let own = self.sends.get(&stream).into_iter().flatten().copied();
+        let of_call = |open: &&OpenPair| matches!(open.key, Key::Call(_) | Key::Section(mpi::LETTER, ..));
+        let call = self.states[stream].open.iter().find(of_call).map(|open| open.clock_ns);
+        let (mut before, in_call): (Vec<_>, Vec<_>) =
+            own.partition(|event| call.is_none_or(|begun| event.clock_ns < begun));
+        if living.iter().find(|other| self.process_of(**other) == process) == Some(&stream) {
+            let has_ended = |other: &usize| !living.contains(other) && self.process_of(*other) == process;
+            let ended = self.sends.iter().filter(|(other, _)| has_ended(other));
+            before.extend(ended.flat_map(|(_, events)| events.iter().copied()));
+        }
+        (before, in_call)
     }
 
     /// Regions that are over and have members among these threads, or are the last ones of these threads, with the thread
@@ -258,9 +350,18 @@ impl<'a> Slicer<'a> {
         for (stream, event) in self.coming_regions(end, &living) {
             push(&mut own[stream], end, event.code, event.is_jumbo, event.payload);
         }
+        // Of one clock, standard events come first, so sections of own models are closed before it.
+        let is_own = |open: &&OpenPair| open.file == StreamFile::Own && open.close.is_some();
+        let has_own = |stream: &usize| self.states[*stream].open.iter().any(|open| is_own(&open));
+        let ends_own = self.instrumented.is_used || living.iter().any(has_own);
         for (slot, stream) in living.into_iter().enumerate() {
-            let clock = end.saturating_add(slot as i64).saturating_add(i64::from(self.instrumented.is_used));
+            let clock = end.saturating_add(slot as i64).saturating_add(i64::from(ends_own));
             push_all(&mut own[stream], end, &self.instrumented.closing(stream));
+            for open in self.states[stream].open.iter().rev().filter(is_own) {
+                if let Some((code, payload)) = &open.close {
+                    push(&mut own[stream], end, *code, false, payload);
+                }
+            }
             let (bytes, state) = (&mut standard[stream], &self.states[stream]);
             let to_run = match state.running {
                 Life::Paused | Life::Warming => &[ovni::THREAD_RESUMES][..],
@@ -275,7 +376,7 @@ impl<'a> Slicer<'a> {
                 }
             }
             to_run.iter().for_each(|code| push(bytes, clock, *code, false, &[]));
-            for open in state.open.iter().rev().filter(|open| !on_cpu(open)) {
+            for open in state.open.iter().rev().filter(|open| !on_cpu(open) && !is_own(open)) {
                 if let Some((code, payload)) = &open.close {
                     push(bytes, clock, *code, false, payload);
                 }
@@ -284,6 +385,15 @@ impl<'a> Slicer<'a> {
             if self.capacity.has_worked(stream) && !state.is_worker {
                 push(bytes, clock, openmp::RUNTIME_USER_MICROTASK_BEGIN, false, &[]);
                 push(bytes, clock, openmp::RUNTIME_USER_MICROTASK_END, false, &[]);
+            }
+            if self.capacity.takes_up_tasks(stream) && !self.instrumented.runs_tasks(stream) {
+                push_all(&mut own[stream], end, &work_once(stream));
+            }
+            // It is recorded only after the range.
+            if let Some(openmp_type) =
+                self.capacity.openmp_type(stream).filter(|_| state.openmp_type.is_none())
+            {
+                push(&mut own[stream], end, omp::THREAD_TYPE, false, &openmp_type.to_le_bytes());
             }
             push(bytes, clock, ovni::THREAD_ENDS, false, &[]);
         }
@@ -311,6 +421,9 @@ impl<'a> Slicer<'a> {
         if self.capacity.has_worked(stream) {
             push(standard, clock_ns, openmp::RUNTIME_USER_MICROTASK_BEGIN, false, &[]);
             push(standard, end, openmp::RUNTIME_USER_MICROTASK_END, false, &[]);
+        }
+        if self.capacity.takes_up_tasks(stream) {
+            push_all(own, clock_ns, &work_once(stream));
         }
         push(standard, end, ovni::THREAD_ENDS, false, &[]);
     }
