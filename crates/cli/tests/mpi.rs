@@ -56,6 +56,41 @@ fn every_way_to_send_and_receive_is_matched() {
     }
 }
 
+/// The first thread of a rank is its worker: in traces, also with samples, and in profiles. Other threads of the library are none.
+#[test]
+fn a_rank_without_openmp_has_one_worker_in_every_mode() {
+    for mpi in installed().into_iter().take(1) {
+        let here = tempfile::tempdir().unwrap();
+        let program = compile(mpi, here.path(), "mpi_late.c", &[]);
+        let of = |name: &str, options: &[&str]| {
+            let mut command = record(here.path());
+            command.args(["-o", name]).args(options);
+            command.args(["--", mpi.launcher, "-n", &RANKS.to_string()]).arg(&program);
+            assert!(output(permit(&mut command)).status.success());
+            report(&here.path().join(name))
+        };
+        for (name, options) in [("trace", &[][..]), ("sampled", &["--sample", "200"])] {
+            let report = of(name, options);
+            assert_eq!(report["workers"], RANKS, "{name}");
+            let states = report["states"].as_object().unwrap();
+            assert!(
+                states.contains_key("serial") && states.contains_key("communication"),
+                "{name}: {states:?}"
+            );
+        }
+        let profile = of("profile", &["--mode", "profile"]);
+        assert_eq!(profile["findings_of"], "workers", "{profile}");
+        let totals = &profile["call_paths"]["run_totals"];
+        for state in ["state.serial", "state.communication", "state.mpi_start"] {
+            assert!(totals[state].as_u64().is_some_and(|ns| ns > 0), "{state}: {totals}");
+        }
+        let findings = profile["findings"].as_array().unwrap();
+        assert!(findings.iter().any(|finding| finding["cause"] == "mpi"), "{findings:?}");
+        let words = findings.iter().map(|finding| finding["try"].as_str().unwrap());
+        assert!(!words.into_iter().any(|remedy| remedy.contains("OMP_")), "{findings:?}");
+    }
+}
+
 #[test]
 fn each_rank_may_be_recorded_by_a_command_of_its_own() {
     for mpi in installed().into_iter().take(1) {

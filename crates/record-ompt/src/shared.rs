@@ -64,6 +64,7 @@ pub enum Call {
 impl Moment<'_> {
     /// Begins a call that comes from code site `site`.
     pub fn begin_call(&mut self, call: Call, site: u32) {
+        self.take_part();
         // In a sample, a call is work of its caller.
         let open = match call {
             // A profile writes no events, and has its time apart.

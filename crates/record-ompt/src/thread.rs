@@ -252,10 +252,15 @@ const UNKNOWN_THREAD: u32 = 4;
 #[cold]
 #[inline(never)]
 fn attach_and_enter() -> Option<taskscope_record::Recording> {
+    attach(own_type());
+    enter()
+}
+
+/// The type of a thread that the OpenMP runtime has not announced.
+fn own_type() -> u32 {
     // SAFETY: no preconditions.
     let is_main = unsafe { libc::gettid() == libc::getpid() };
-    attach(if is_main { INITIAL_THREAD } else { UNKNOWN_THREAD });
-    enter()
+    if is_main { INITIAL_THREAD } else { UNKNOWN_THREAD }
 }
 
 /// Starts recording on this thread, an OpenMP thread of this type (`ompt_thread_t`).
@@ -266,25 +271,37 @@ pub fn attach(thread_type: u32) {
     if enter().is_none() {
         return;
     }
-    record(|moment| {
-        if moment.thread.is_announced {
+    record(|moment| moment.announce(thread_type));
+}
+
+impl Moment<'_> {
+    /// Announces a thread that may have been attached for its samples alone: from now on it makes recorded calls.
+    pub fn take_part(&mut self) {
+        if !self.thread.is_announced {
+            self.announce(own_type());
+        }
+    }
+
+    #[cold]
+    fn announce(&mut self, thread_type: u32) {
+        if self.thread.is_announced {
             return;
         }
-        moment.thread.is_announced = true;
-        moment.thread.kind = match thread_type {
+        self.thread.is_announced = true;
+        self.thread.kind = match thread_type {
             INITIAL_THREAD => Kind::Initial,
             WORKER_THREAD => Kind::Worker,
             OTHER_THREAD => Kind::Helper,
             _ => Kind::Unknown,
         };
-        moment.write_anyway(|moment| {
+        self.write_anyway(|moment| {
             moment.recorder.own_point(moment.at, omp::THREAD_TYPE, thread_type.to_le_bytes());
         });
-        if matches!(moment.thread.kind, Kind::Initial | Kind::Worker) {
+        if matches!(self.thread.kind, Kind::Initial | Kind::Worker) {
             worker_count::count(true);
         }
-        moment.follow_kind();
-    });
+        self.follow_kind();
+    }
 }
 
 /// Starts recording on this thread, which the OpenMP runtime need not know. Has no effect if it already

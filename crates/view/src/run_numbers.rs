@@ -251,15 +251,23 @@ impl RunNumbers {
         let mut numbers = RunNumbers { source: Source::Profile, ..RunNumbers::default() };
         let tree = &paths.tree;
         let findings = Findings::of_profile(paths);
-        let (base, lost) =
-            (findings.base_ns, findings.rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.ns)));
         numbers.put(Group::Run, "wall_ns", tree.totals.get(key::WALL_NS).copied().unwrap_or(0) as f64);
-        numbers.put(Group::Run, "capacity_ns", base as f64);
-        numbers.put(Group::Run, "lost_ns", lost as f64);
-        numbers.put(Group::Efficiency, "parallel", base.saturating_sub(lost) as f64 / base.max(1) as f64);
-        for (name, ns) in states_of(&tree.totals) {
-            if let Some(state) = State::named(name) {
-                numbers.put_cause(state.cause(), ns);
+        let base = findings.base_ns;
+        if findings.whose == Whose::Workers {
+            let lost = findings.rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.ns));
+            numbers.put(Group::Run, "capacity_ns", base as f64);
+            numbers.put(Group::Run, "lost_ns", lost as f64);
+            let parallel = base.saturating_sub(lost) as f64 / base.max(1) as f64;
+            numbers.put(Group::Efficiency, "parallel", parallel);
+            for (name, ns) in states_of(&tree.totals) {
+                if let Some(state) = State::named(name) {
+                    numbers.put_cause(state.cause(), ns);
+                }
+            }
+        } else {
+            numbers.put(Group::Run, &format!("{}_ns", findings.whose.name()), base as f64);
+            for finding in &findings.rows {
+                numbers.put_cause(finding.cause, finding.ns);
             }
         }
         numbers.put_findings(&findings);
@@ -273,7 +281,7 @@ impl RunNumbers {
         numbers.fact(Fact::Command, all(key::COMMAND));
         numbers.fact(Fact::Mode, Source::Profile.name().to_owned());
         numbers.fact(Fact::Host, all(key::HOST));
-        numbers.fact(Fact::Runtime, crate::runtime::OF_PROFILES.name().to_owned());
+        numbers.fact(Fact::Runtime, crate::runtime::of_profile(tree).name().to_owned());
         numbers.fact(Fact::Processes, tree.processes.len().to_string());
         numbers.fact(Fact::Workers, workers.fold(0, u64::saturating_add).to_string());
         numbers.fact(Fact::Cpus, crate::cpus::header_of_profiles(&tree.processes).unwrap_or_default());

@@ -1,12 +1,10 @@
 //! The runtime of a recorded run, for advice in its terms.
 
 use crate::call_paths::profile_facts::states_of;
-use taskscope_cause::{Cause, Runtime, State};
+use taskscope_cause::{Cause, Group, Runtime, State};
+use taskscope_profile::Metric;
 use taskscope_profile::named::CallTree;
 use taskscope_session::Session;
-
-/// The runtime of profiles: recorders of others write traces.
-pub const OF_PROFILES: Runtime = Runtime::OpenMp;
 
 /// The runtime of a recorded run; `None` if it cannot be derived.
 pub fn of(session: &Session) -> Option<Runtime> {
@@ -30,12 +28,35 @@ pub fn adviser(session: &Session, cause: Cause) -> Option<Runtime> {
     decider(cause, is_job).or_else(|| of(session))
 }
 
-/// The same of profiles.
+/// The runtime of a profile. OpenMP is the one of tasks: recorders of others write traces.
+pub fn of_profile(tree: &CallTree) -> Runtime {
+    let states: Vec<State> =
+        states_of(&tree.totals).iter().filter_map(|(name, _)| State::named(name)).collect();
+    let has = |is: &dyn Fn(State) -> bool| states.iter().any(|state| is(*state));
+    // Any process has time in the others.
+    let is_of_openmp = |state: State| match state.group() {
+        Group::Useful => state != State::Serial,
+        Group::Runtime | Group::Mutex | Group::Device => true,
+        Group::Sync => !is_call(state),
+        Group::Start | Group::Idle | Group::Off | Group::Blocked | Group::Unknown => false,
+    };
+    let forks = [Metric::REGIONS, Metric::TASKS].iter().any(|metric| tree.tree.total(*metric) > 0);
+    match () {
+        () if forks || has(&is_of_openmp) => Runtime::OpenMp,
+        () if has(&is_call) => Runtime::Mpi,
+        () => Runtime::Threads,
+    }
+}
+
+fn is_call(state: State) -> bool {
+    matches!(state, State::Communication | State::MpiStart)
+}
+
+/// The runtime for the terms of advice on a cause in a profile.
 pub fn adviser_of_profiles(tree: &CallTree, cause: Cause) -> Runtime {
-    let calls = [State::Communication, State::MpiStart];
-    let has_calls =
-        states_of(&tree.totals).iter().any(|(name, _)| calls.iter().any(|call| call.name() == *name));
-    decider(cause, has_calls && tree.processes.len() > 1).unwrap_or(OF_PROFILES)
+    let states = states_of(&tree.totals);
+    let has_calls = states.iter().any(|(name, _)| State::named(name).is_some_and(is_call));
+    decider(cause, has_calls && tree.processes.len() > 1).unwrap_or_else(|| of_profile(tree))
 }
 
 /// The runtime that decides about a cause, if it takes part in the run; MPI does in a job of several processes.
@@ -76,5 +97,19 @@ mod tests {
         assert_eq!(of(&["ovni", "openmp", "taskscope-messages"]), Some(OpenMp));
         assert_eq!(of(&["ovni", "mpi"]), Some(Mpi));
         assert_eq!(of(&["ovni"]), None);
+    }
+
+    #[test]
+    fn the_runtime_of_a_profile_is_that_of_its_states() {
+        let of = |states: &[State]| {
+            let mut tree = CallTree::default();
+            tree.totals = states.iter().map(|state| (format!("state.{}", state.name()), 1)).collect();
+            of_profile(&tree)
+        };
+        assert_eq!(of(&[]), Runtime::Threads);
+        assert_eq!(of(&[State::Serial, State::Blocked, State::OutOfCpu]), Runtime::Threads);
+        assert_eq!(of(&[State::Serial, State::Communication]), Mpi);
+        assert_eq!(of(&[State::Serial, State::Communication, State::JoinBarrier]), OpenMp);
+        assert_eq!(of(&[State::Serial, State::TargetWait]), OpenMp);
     }
 }

@@ -58,8 +58,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
                 return Err(unknown(name).into());
             }
             let runtime = match trace {
-                Some(trace) if crate::newest::is_profile(trace) => Some(runtime::OF_PROFILES),
-                Some(trace) => runtime::of(&open_part(trace, &args.selection.parse()?)?),
+                Some(trace) => match super::profiles::open_profile(trace)? {
+                    Some((profile, kept)) => {
+                        Some(runtime::of_profile(&CallPaths::of(&profile, kept, None).tree))
+                    }
+                    None => runtime::of(&open_part(trace, &args.selection.parse()?)?),
+                },
                 None => None,
             };
             Explained::of_name(name, runtime)
