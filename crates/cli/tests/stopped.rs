@@ -41,11 +41,16 @@ fn wait_until_stopped(pid: Pid) {
 }
 
 /// The report of a run that is stopped [`STOPS`] times, and the time that all threads were stopped for at most.
-fn stopped(os_time: &str) -> (Value, u64) {
+fn stopped(os_time: &str, options: &[&str]) -> (Value, u64) {
     let here = tempfile::tempdir().unwrap();
     let program = Compiler::Clang.build(here.path(), "stopped", "stopped.c", &["-pthread"]);
     let mut command = record(here.path());
-    command.env("TASKSCOPE_OS_TIME", os_time).args(["-q", "-o", "trace", "--"]).arg(program);
+    command
+        .env("TASKSCOPE_OS_TIME", os_time)
+        .args(["-q", "-o", "trace"])
+        .args(options)
+        .arg("--")
+        .arg(program);
     let mut child = command.args(["ready", "end"]).stdin(Stdio::null()).spawn().unwrap();
     let pid = Pid::from_raw(line_of(&here.path().join("ready")).parse().unwrap());
     let mut most = 0;
@@ -64,7 +69,7 @@ fn stopped(os_time: &str) -> (Value, u64) {
 }
 
 fn check(os_time: &str) {
-    let (report, most) = stopped(os_time);
+    let (report, most) = stopped(os_time, &[]);
     let threads = report["thread_states"].as_array().unwrap();
     if threads.iter().any(|thread| thread["off_cpu"] == "unknown") {
         taskscope_prerequisite::skip("no source of times off the CPU here");
@@ -105,4 +110,28 @@ fn stops_are_time_without_a_cpu_by_context_switches() {
 #[test]
 fn stops_are_time_without_a_cpu_by_sums() {
     check("schedstat");
+}
+
+/// The stops of a profile are known from the end of the nap of its own thread in which they begin, and from there to their end.
+#[test]
+fn stops_are_time_without_a_cpu_in_profiles() {
+    let (report, _) = stopped("auto", &["--mode", "profile"]);
+    let run = &report["call_paths"];
+    let process = &run["processes"][0];
+    if process["no_cpu"] == "none" {
+        taskscope_prerequisite::skip("no source of times off the CPU here");
+        return;
+    }
+    let number = |key: &str| process[key].as_str().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    let (stops, ns) = (number("stops"), number("stopped_ns"));
+    assert!(stops >= 1, "{process}");
+    let total = |key: &str| run["run_totals"][key].as_u64().unwrap_or(0);
+    // Both workers were stopped.
+    let of_workers = total("stopped_ns");
+    assert!(of_workers > ns && of_workers <= 2 * ns, "{ns}: {}", run["run_totals"]);
+    assert!(total("state.out_of_cpu") >= of_workers, "{}", run["run_totals"]);
+    let texts =
+        report["findings"].as_array().unwrap().iter().map(|finding| finding["text"].as_str().unwrap());
+    let notes = run["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap());
+    assert!(texts.chain(notes).any(|text| text.contains("stopped by signals")), "{report}");
 }

@@ -44,6 +44,10 @@ pub mod key {
     pub const THROTTLED_PERIODS: &str = "throttled_periods";
     /// Time that this cost, summed over CPUs.
     pub const THROTTLED_NS: &str = "throttled_ns";
+    /// Times that signals stopped the process.
+    pub const STOPS: &str = "stops";
+    /// How long, nanoseconds.
+    pub const STOPPED_NS: &str = "stopped_ns";
     /// Nominal time between two samples of a thread.
     pub const SAMPLE_PERIOD_NS: &str = "sample_period_ns";
     /// Clock of the samples: `cpu` or `wall` time.
@@ -77,7 +81,7 @@ pub struct Profile {
     /// `taskscope_execution::State`. Two states are estimated parts of others, `state.out_of_cpu` and
     /// `state.oversubscribed` (more workers than CPUs): `no_cpu.NAME` is the time moved there from a state.
     /// `runnable_ns` is the workers' run delay, as `run_delay` counts it: it includes delays without a loss,
-    /// while others ran that they waited for.
+    /// while others ran that they waited for. `stopped_ns` is their time in stops by signals.
     /// `thread_waits.NAME` is about [`thread_waits`](Self::thread_waits): `threads_ns`, the life of all threads; `lost` and `lost_ns`,
     /// waits that found no room before they were summed up; `unfit`, waits and parts without a row of their own.
     pub totals: BTreeMap<String, u64>,

@@ -240,11 +240,7 @@ pub(crate) fn shortage_text(
 pub(crate) fn stopped_text(processes: &[ProcessCpus]) -> Option<String> {
     let longest =
         processes.iter().filter(|process| process.stops > 0).max_by_key(|process| process.stopped_ns)?;
-    Some(format!(
-        "stopped by signals {} for {} (SIGSTOP: cpulimit, Ctrl-Z, a debugger)",
-        counted(longest.stops as u64, "time"),
-        crate::format::time(longest.stopped_ns)
-    ))
+    Some(crate::format::stops(longest.stops as u64, longest.stopped_ns))
 }
 
 /// The affinity mask of a thread, if recorded per thread.

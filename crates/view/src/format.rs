@@ -359,6 +359,15 @@ impl Pids {
     }
 }
 
+/// Stops of a process by signals, in words.
+pub(crate) fn stops(stops: u64, ns: u64) -> String {
+    format!(
+        "stopped by signals {} for {} (SIGSTOP: cpulimit, Ctrl-Z, a debugger)",
+        counted(stops, "time"),
+        time(ns)
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

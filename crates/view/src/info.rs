@@ -239,7 +239,7 @@ impl ProfileInfo {
                 let _ = writeln!(page, "  {:<20} {}", Cell(harmless(key)), harmless(value));
             }
         }
-        if let Some(note) = crate::incomplete_profiles(&self.processes) {
+        if let Some(note) = crate::call_paths::incomplete_profiles(&self.processes) {
             let _ = writeln!(page, "\n  {note}");
         }
         page

@@ -53,9 +53,9 @@ mod verdict;
 mod words;
 
 pub use call_paths::{
-    CallPaths, PathsDifferenceReport, PathsOptions, PathsView, TOP_PATHS, incomplete_profiles,
-    json::CallPathTables, json::ProfileReport, json::TableOptions, paths_difference, profile_efficiency,
-    profile_summary, profile_times,
+    CallPaths, PathsDifferenceReport, PathsOptions, PathsView, TOP_PATHS, json::CallPathTables,
+    json::ProfileReport, json::TableOptions, paths_difference, profile_efficiency, profile_summary,
+    profile_times,
 };
 pub use causes::{CausesOptions, CausesReport, WhatIf, causes_report, causes_text};
 pub use devices::order_source;

@@ -2,7 +2,7 @@
 
 use taskscope_analysis::{ByState, Confidence, Grain, LateProcess, Worksharing};
 use taskscope_cause::{Blamed, Cause, Pattern};
-use taskscope_execution::{Place, SiteIndex, State};
+use taskscope_execution::{Group, Place, SiteIndex, State};
 
 /// A finding with a named place; findings of one name are merged.
 #[derive(Clone, Debug)]
@@ -53,7 +53,16 @@ pub struct NamedFinding {
     pub hang: Option<usize>,
 }
 
+/// The share of a finding of the runtime from which on waiting is named, in percent.
+const WAITS_PERCENT: u64 = 5;
+
 impl NamedFinding {
+    /// Whether a noticeable part of a finding of the runtime is not its own time, but that of those that wait for it.
+    pub(crate) fn has_waits(&self) -> bool {
+        let waits = self.ns.saturating_sub(self.victims.of_group(Group::Runtime));
+        u128::from(waits) * 100 >= u128::from(self.ns) * u128::from(WAITS_PERCENT) && waits > 0
+    }
+
     /// A finding without evidence, sentence and remedy.
     pub(crate) fn new(
         (cause, blamed): (Cause, Blamed),

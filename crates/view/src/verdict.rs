@@ -32,9 +32,9 @@ pub(crate) fn first_sentence(text: &str) -> &str {
 }
 
 /// The states of the lost time, and the evidence for the cause; empty for a hang, as its waits are the
-/// evidence.
+/// evidence, and for work, which is not lost.
 pub(crate) fn evidence(finding: &NamedFinding) -> String {
-    if finding.hang.is_some() {
+    if finding.hang.is_some() || finding.cause == Cause::Work {
         return String::new();
     }
     let mut parts: Vec<String> = Vec::new();
@@ -54,7 +54,7 @@ pub(crate) fn evidence(finding: &NamedFinding) -> String {
     if finding.starting_ns > 0 && finding.cause != Cause::MpiStart {
         parts.push(format!("{} of it while ranks start or end MPI", time(finding.starting_ns)));
     }
-    if finding.sole_ns > 0 {
+    if is_large(finding.sole_ns) {
         let alone = percent(finding.sole_ns, finding.ns);
         parts.push(format!("sole cause in {alone} of it"));
     }
@@ -110,10 +110,13 @@ fn subject(finding: &NamedFinding) -> String {
         }
         (_, Blamed::Call | Blamed::Link) => at("communication"),
         (_, Blamed::Runtime) if finding.cause == Cause::Lock => at("locks that are free"),
-        (_, Blamed::Runtime) => at(match finding.culprits.first() {
-            Some((state, _)) => state.label(),
-            None => finding.cause.label(),
-        }),
+        (_, Blamed::Runtime) => {
+            let label = finding.culprits.first().map_or(finding.cause.label(), |(state, _)| state.label());
+            match finding.has_waits() {
+                true => at(&format!("{label} and waiting meanwhile")),
+                false => at(label),
+            }
+        }
         (_, Blamed::System) if finding.cause == Cause::CpuOversubscribed => {
             "more workers than CPUs".to_owned()
         }

@@ -295,6 +295,7 @@ pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
         (_, Blamed::Call | Blamed::Link) if finding.cause == Cause::Mpi && !has_place => {
             "calls of MPI or TAMPI take the time, waiting for late ranks included".to_string()
         }
+        (_, Blamed::Call | Blamed::Link) if !has_place => "calls of MPI or TAMPI take the time".to_string(),
         (_, Blamed::Call | Blamed::Link) => format!("calls of MPI or TAMPI take the time: {place}"),
         (_, Blamed::Runtime) if finding.cause == Cause::RuntimeNoise => {
             "CPUs are left free for the noise of the system (sponge mode), as the runtime was configured"
@@ -303,8 +304,15 @@ pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
         (_, Blamed::Runtime) if finding.cause == Cause::Lock => {
             format!("uncontended lock overhead delays others: {place}")
         }
-        (_, Blamed::Runtime) if !has_place => finding.state.label().to_string(),
-        (_, Blamed::Runtime) => format!("{}: {place}", finding.state.label()),
+        (_, Blamed::Runtime) => {
+            let waits = if finding.has_waits() {
+                format!(", and {workers} that wait meanwhile")
+            } else {
+                String::new()
+            };
+            let place = if has_place { format!(": {place}") } else { String::new() };
+            format!("{}{waits}{place}", finding.state.label())
+        }
         (_, Blamed::System) if finding.cause == Cause::CpuOversubscribed => source.more_workers.clone(),
         (_, Blamed::System) => source.no_cpu.clone(),
         (_, Blamed::Nobody) if finding.cause == Cause::Unknown => match finding.state {

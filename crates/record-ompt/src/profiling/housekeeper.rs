@@ -126,15 +126,22 @@ impl Housekeeping {
         }
     }
 
-    /// Returns after `pause`, at the end, or on a request. Calls `meanwhile` when it is woken; it returns how long it may sleep.
-    pub fn sleep(&self, own: &OwnThread, pause: Duration, mut meanwhile: impl FnMut() -> Option<Duration>) {
+    /// Returns after `pause`, at the end, or on a request. Calls `meanwhile` when it is woken; it returns how long it may sleep,
+    /// which `nap` does.
+    pub fn sleep(
+        &self,
+        own: &OwnThread,
+        pause: Duration,
+        mut meanwhile: impl FnMut() -> Option<Duration>,
+        mut nap: impl FnMut(Duration),
+    ) {
         let start = Instant::now();
         while let Some(left) = pause.checked_sub(start.elapsed()).filter(|left| !left.is_zero()) {
             if self.has_ended.load(Acquire) || self.last.load(Acquire) == last::ASKED_FOR {
                 return;
             }
             let left = meanwhile().map_or(left, |round| left.min(round));
-            std::thread::park_timeout(own.sleep(left));
+            nap(own.sleep(left));
             own.end_process_if_alone();
         }
     }

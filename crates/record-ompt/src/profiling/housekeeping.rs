@@ -5,6 +5,7 @@
 //! handler, or between `fork` and the end of a child, when nothing may be allocated or locked: the thread
 //! only sends a request and waits.
 
+use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use taskscope_profile::FIRST_MS;
@@ -12,6 +13,7 @@ use taskscope_record::clock;
 use taskscope_record::own_threads::{self, OwnThread};
 
 use super::live;
+use super::no_cpu::StopWatch;
 use super::run::{Run, current};
 use super::thread_waits;
 use super::write::write;
@@ -47,15 +49,18 @@ fn write_for_leaver(run: &Run) {
 fn keep_house(run: &Run) {
     let own = OwnThread::begin();
     let (began, interval) = (Instant::now(), live::interval());
+    let watch = RefCell::new(StopWatch::begin(run.no_cpu.is_wanted()));
     run.no_cpu.read_limit();
     let mut took = Duration::ZERO;
     loop {
         // A requested interval is kept; otherwise rounds become rarer.
         let pause = interval.unwrap_or_else(|| pause_after(began.elapsed(), took));
-        run.housekeeping.sleep(&own, pause, || {
+        let meanwhile = || {
             run.thread_waits.round(clock::now());
-            run.thread_waits.is_used().then_some(thread_waits::ROUND)
-        });
+            let round = run.thread_waits.is_used().then_some(thread_waits::ROUND);
+            round.into_iter().chain(watch.borrow().nap()).min()
+        };
+        run.housekeeping.sleep(&own, pause, meanwhile, |length| nap(run, &mut watch.borrow_mut(), length));
         if run.housekeeping.has_ended() {
             return;
         }
@@ -71,6 +76,18 @@ fn keep_house(run: &Run) {
         }
         took = Duration::from_nanos(now(Clock::Cpu).saturating_sub(before));
     }
+}
+
+/// Sleeps until it is woken, for this long at most.
+fn nap(run: &Run, watch: &mut StopWatch, length: Duration) {
+    watch.nap_begins(length);
+    run.no_cpu.expect(clock::now().saturating_add(length.as_nanos() as u64));
+    std::thread::park_timeout(length);
+    let (stops, ns) = watch.nap_ends();
+    if ns > 0 {
+        run.was_stopped(stops, ns);
+    }
+    run.no_cpu.expect(0);
 }
 
 /// Returns the pause until the next round, by the age of the run and the duration of the last round: until

@@ -272,6 +272,24 @@ impl Run {
         })
     }
 
+    /// The process was stopped so many times, for so many nanoseconds in all.
+    pub fn was_stopped(&self, stops: u64, ns: u64) {
+        self.no_cpu.count_stops(stops, ns);
+        for account in self.workers.accounts() {
+            let read = || {
+                let times = (clock::now, teams::over_since);
+                no_cpu::read_stopped(ns, account, times, &self.no_cpu, |reading| self.counts(reading))
+            };
+            // A handler that reads may have lost its CPU.
+            for _ in 0..100 {
+                if read() {
+                    break;
+                }
+                std::thread::sleep(std::time::Duration::from_micros(50));
+            }
+        }
+    }
+
     /// Closes the window for workers' time without a CPU. Async-signal-safe.
     pub fn close_window(&self) {
         if !self.no_cpu.is_wanted() {

@@ -70,7 +70,7 @@ pub(super) fn write(run: &Run, finished: bool) {
         processes: vec![describe(run, name, all.wall, threads, finished)],
         modules: code_map::all_modules(),
         tree,
-        totals: totals(&all, run.no_cpu.runnable_ns()),
+        totals: totals(&all, run.no_cpu.runnable_ns(), run.no_cpu.stops().2),
         thread_waits: Vec::new(),
     };
     run.thread_waits.add_to(&mut profile, clock::now(), finished);
@@ -97,6 +97,11 @@ fn describe(run: &Run, name: &str, wall: u64, threads: u64, finished: bool) -> P
         say(key::CPU_MASK, mask.bytes().iter().map(|byte| format!("{byte:02x}")).collect());
     }
     say(key::CPUS_ONLINE, cpus::online().to_string());
+    let (stops, stopped_ns, _) = run.no_cpu.stops();
+    if stops > 0 {
+        say(key::STOPS, stops.to_string());
+        say(key::STOPPED_NS, stopped_ns.to_string());
+    }
     if let Some((millicpus, throttled)) = run.no_cpu.quota() {
         say(key::CPU_QUOTA, millicpus.to_string());
         say(key::THROTTLED_PERIODS, throttled.periods.to_string());
@@ -112,10 +117,11 @@ fn describe(run: &Run, name: &str, wall: u64, threads: u64, finished: bool) -> P
     says
 }
 
-fn totals(all: &Totals, runnable_ns: Option<u64>) -> BTreeMap<String, u64> {
+fn totals(all: &Totals, runnable_ns: Option<u64>, stopped_ns: u64) -> BTreeMap<String, u64> {
     let mut totals =
         BTreeMap::from([("wall_ns".to_owned(), all.wall), ("capacity_ns".to_owned(), all.sums.iter().sum())]);
     totals.extend(runnable_ns.map(|ns| ("runnable_ns".to_owned(), ns)));
+    totals.extend((stopped_ns > 0).then(|| (key::STOPPED_NS.to_owned(), stopped_ns)));
     let mut insert = |family: &str, state: State, ns: u64| {
         if ns > 0 {
             totals.insert(format!("{family}.{}", state.name()), ns);

@@ -45,7 +45,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use stops::Stops;
+pub use stops::Stops;
 use switches::Switches;
 use taskscope_event::models::system;
 
@@ -55,6 +55,11 @@ pub const OS_TIME_VARIABLE: &str = "TASKSCOPE_OS_TIME";
 /// Whether the environment leaves times off the CPU on.
 pub fn is_wanted() -> bool {
     Mode::from_environment() != Mode::Off
+}
+
+/// Begins to watch the calling thread, a housekeeping thread, for stops of the process, by the method that the environment names.
+pub fn watch_stops() -> Stops {
+    Stops::of_calling_thread(Mode::from_environment() != Mode::Periods)
 }
 
 /// Between two readings of sums.

@@ -23,8 +23,8 @@ const MIN_NS: u64 = 1_000_000;
 /// Without switches: readings of three clocks have gaps, and timers are late.
 const MIN_SUMMED_NS: u64 = 5_000_000;
 
-/// Watches the calling thread, which is the housekeeping thread.
-pub(super) struct Stops {
+/// Watches the calling thread, a housekeeping thread.
+pub struct Stops {
     switches: Option<Switches>,
     schedstat: Schedstat,
     nap: Option<Nap>,
@@ -39,7 +39,7 @@ struct Nap {
 
 impl Stops {
     /// Begins to watch the calling thread, by `switches` if they are wanted and visible.
-    pub fn of_calling_thread(switches: bool) -> Stops {
+    pub(super) fn of_calling_thread(switches: bool) -> Stops {
         let own = crate::os_thread::os_tid();
         Stops {
             switches: switches.then(|| Switches::of(own, None)).flatten(),

@@ -61,6 +61,15 @@ pub(crate) fn throttling(processes: &[Process]) -> Option<String> {
     ))
 }
 
+/// Number and time of the stops by signals of the longest stopped process; `None` without any.
+pub(crate) fn stopped_text(processes: &[Process]) -> Option<String> {
+    let number = |process: &Process, key: &str| Profile::number(process, key).filter(|number| *number > 0);
+    let stops = processes
+        .iter()
+        .filter_map(|process| Some((number(process, key::STOPPED_NS)?, number(process, key::STOPS)?)));
+    stops.max().map(|(ns, stops)| crate::format::stops(stops, ns))
+}
+
 /// The states that are estimated parts of others (`no_cpu.NAME` of the totals).
 pub(super) fn is_estimated(state: &str) -> bool {
     matches!(state, "out_of_cpu" | "oversubscribed")
@@ -80,6 +89,10 @@ pub(super) fn cpu_note(processes: &[Process], states: &[(&str, u64)]) -> Option<
     if let Some(text) = &throttling {
         without.push_str(&format!("; {text}"));
     }
+    let stopped = stopped_text(processes);
+    if let Some(text) = &stopped {
+        without.push_str(&format!("; the process was {text}"));
+    }
     match workers_on_cpus(processes).filter(|sharing| sharing.workers > sharing.cpus) {
         Some(Sharing { processes, workers, cpus }) => {
             let (of_processes, remedy) = match processes {
@@ -95,7 +108,11 @@ pub(super) fn cpu_note(processes: &[Process], states: &[(&str, u64)]) -> Option<
             Some(if is_much { format!("{warning}: {without}; {remedy}") } else { warning })
         }
         None => is_much.then(|| {
-            let who = if throttling.is_some() { "" } else { ": other programs or a CPU limit took it" };
+            let who = if throttling.is_some() || stopped.is_some() {
+                ""
+            } else {
+                ": other programs or a CPU limit took it"
+            };
             format!("warning: {without}{who}; try a machine with free CPUs, or fewer threads")
         }),
     }
@@ -200,7 +217,7 @@ mod tests {
             let tables = paths.tables(&TableOptions::whole(false, None, 10));
             let report = ProfileReport::of(String::new(), Findings::of_profile(&paths), Vec::new(), tables);
             let run = &report.call_paths;
-            profile_summary(run, "", 100) + &profile_efficiency(&report, 100) + &profile_times(run, 100)
+            profile_summary(run, "", 100, None) + &profile_efficiency(&report, 100) + &profile_times(run, 100)
         };
         let mut known = tree(4, 1, &[("task", 20), ("out_of_cpu", 80)]);
         let all = text(&known);

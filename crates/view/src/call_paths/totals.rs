@@ -10,8 +10,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use taskscope_profile::{Process, Profile, key};
 
-/// The head of the report of profile files: the program, lines of the verdict, and warnings.
-pub fn profile_summary(run: &CallPathTables, verdict: &str, width: usize) -> String {
+/// The head of the report of profile files: the program, lines of the verdict, and warnings. `recorded` is the text about the
+/// profile in the summary of `record`, which does not repeat the command.
+pub fn profile_summary(run: &CallPathTables, verdict: &str, width: usize, recorded: Option<&str>) -> String {
     let mut out = String::new();
     let number = |process: &Process, key: &str| Profile::number(process, key).unwrap_or(0);
     let wall = run.processes.iter().map(|process| number(process, key::WALL_NS)).max().unwrap_or(0);
@@ -19,19 +20,20 @@ pub fn profile_summary(run: &CallPathTables, verdict: &str, width: usize) -> Str
     let command = run.processes.iter().find_map(|process| process.get(key::COMMAND));
     let cpus = crate::cpus::header_of_profiles(&run.processes);
     let cpus = cpus.map(|cpus| format!(" on {cpus}")).unwrap_or_default();
-    let what = format!(
-        "{}  {}  {}",
-        crate::format::time(wall),
-        counted(run.processes.len() as u64, "process"),
-        counted(threads, "thread"),
-    ) + &cpus;
-    let command = command.map_or("profile", String::as_str);
-    // A text that does not fit beside most of the command gets its own line.
-    let (room, between) = match width.checked_sub(columns(&what) + 2) {
-        Some(room) if room >= 20 => (room, " "),
-        _ => (width.saturating_sub(1), "\n  "),
-    };
-    let _ = writeln!(out, "{}:{between}{what}", fit(command, room));
+    let (wall, threads) = (crate::format::time(wall), counted(threads, "thread"));
+    let processes = counted(run.processes.len() as u64, "process");
+    if let Some(about) = recorded {
+        let _ = writeln!(out, "taskscope: {wall}  profile of {processes}  {threads}{cpus}  {about}");
+    } else {
+        let what = format!("{wall}  {processes}  {threads}{cpus}");
+        let command = command.map_or("profile", String::as_str);
+        // A text that does not fit beside most of the command gets its own line.
+        let (room, between) = match width.checked_sub(columns(&what) + 2) {
+            Some(room) if room >= 20 => (room, " "),
+            _ => (width.saturating_sub(1), "\n  "),
+        };
+        let _ = writeln!(out, "{}:{between}{what}", fit(command, room));
+    }
     let lost: u64 = run.processes.iter().map(|process| number(process, key::LOST_SAMPLES)).sum();
     if lost > 0 {
         let _ = writeln!(out, "  {} were lost", crate::format::counted(lost, "sample"));
@@ -106,7 +108,7 @@ pub fn profile_times(run: &CallPathTables, width: usize) -> String {
 
 /// The workers' runnable time without a CPU, from the kernel, if at least 1 % of their time.
 fn runnable_line(totals: &BTreeMap<String, u64>, capacity: u64) -> Option<String> {
-    let runnable = *totals.get("runnable_ns")?;
+    let runnable = *totals.get("runnable_ns").filter(|_| capacity > 0)?;
     let is_large = runnable.saturating_mul(100) >= capacity;
     is_large.then(|| {
         let share = percent(runnable, capacity);

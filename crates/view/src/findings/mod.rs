@@ -7,6 +7,7 @@
 mod cpus;
 mod paths;
 mod profile;
+mod profile_words;
 mod queues;
 mod rows;
 mod samples;
@@ -77,7 +78,8 @@ impl Findings {
 
     /// Collects the findings of a profile.
     pub fn of_profile(paths: &CallPaths) -> Findings {
-        threads::findings(paths).unwrap_or_else(|| profile::findings(&paths.tree))
+        let of_samples = || samples::findings_of_profile(&paths.tree);
+        threads::findings(paths).or_else(of_samples).unwrap_or_else(|| profile::findings(&paths.tree))
     }
 }
 

@@ -5,18 +5,18 @@
 //! refined is an inner node of the tree of causes.
 
 use super::paths::HotPath;
+use super::profile_words::{is_stopped, knows_off_cpu, sharing_processes, source_of_profile};
 use super::rows::{Findings, Whose};
-use crate::call_paths::profile_facts::{Sharing, states_of, throttling, workers_on_cpus};
-use crate::format::counted;
+use crate::call_paths::profile_facts::{states_of, throttling};
 use crate::named_finding::NamedFinding;
 use crate::verdict::{Total, verdict_on_workers};
-use crate::words::{Source, numbered, sentence};
+use crate::words::{numbered, sentence};
 use std::collections::BTreeMap;
 use taskscope_analysis::{Confidence, Grain, is_creation, is_outside_team};
 use taskscope_cause::{Blamed, Cause, Pattern};
 use taskscope_execution::{Group, State, TypeIndex};
 use taskscope_profile::named::{CallTree, Label, StepKind};
-use taskscope_profile::{Marker, Metric, NodeId, key};
+use taskscope_profile::{Marker, Metric, NodeId};
 
 /// Waits with metrics of their own, and the states that each sums to.
 const WAITS: [(Marker, &[State]); 11] = [
@@ -85,8 +85,7 @@ pub(super) fn findings(tree: &CallTree) -> Findings {
         };
         loss.at = tree.nodes().map(|node| (node, tree.tree.value(node, metric))).collect();
     }
-    let knows_off_cpu =
-        tree.processes.iter().any(|process| process.get(key::NO_CPU).is_some_and(|how| how != "none"));
+    let knows_off_cpu = knows_off_cpu(tree);
     let mut rows: Vec<NamedFinding> = Vec::new();
     for loss in losses.into_values() {
         let Loss { mut finding, at } = loss;
@@ -110,33 +109,13 @@ pub(super) fn findings(tree: &CallTree) -> Findings {
     }
     let runtime_ns = sum_of(&|state| state.group() == Group::Runtime);
     constructs.tell_of_tasks(&mut rows, runtime_ns);
-    let throttled = throttling(&tree.processes);
-    let shared = workers_on_cpus(&tree.processes).filter(|sharing| sharing.workers > sharing.cpus);
-    let share = |sharing: Sharing| {
-        let (workers, cpus) = (counted(sharing.workers, "worker"), counted(sharing.cpus, "CPU"));
-        match sharing.processes {
-            1 => format!("{workers} share {cpus}"),
-            many => format!("{workers} of {many} processes share {cpus}"),
-        }
-    };
-    let of_processes = shared.filter(|sharing| sharing.processes > 1).map(share);
-    let source = Source {
-        what: "profile",
-        workers: "workers",
-        knows_off_cpu,
-        waits_in_calls: totals.iter().any(|(state, _)| *state == State::Communication),
-        no_cpu: match (&throttled, &of_processes) {
-            (Some(text), _) => format!("threads had no CPU: {text}"),
-            (None, Some(text)) => format!("threads had no CPU: {text}, with whatever else runs there"),
-            (None, None) => "threads had no CPU: other code ran on their CPUs".to_owned(),
-        },
-        more_workers: match shared {
-            Some(sharing) => format!("more workers than CPUs: {}", share(sharing)),
-            None => "more workers than CPUs".to_owned(),
-        },
-    };
+    let (throttled, of_processes) = (throttling(&tree.processes), sharing_processes(tree));
+    let mut source = source_of_profile(tree, "workers");
+    source.waits_in_calls = totals.iter().any(|(state, _)| *state == State::Communication);
     for finding in &mut rows {
-        if finding.cause == Cause::CpuNone && throttled.is_some() {
+        if finding.cause == Cause::CpuNone && is_stopped(tree, 2) {
+            finding.pattern = Some(Pattern::Stopped);
+        } else if finding.cause == Cause::CpuNone && throttled.is_some() {
             finding.pattern = Some(Pattern::Throttled);
         } else if finding.cause == Cause::CpuNone && of_processes.is_some() {
             // A process does not know which of the others had the CPUs.
@@ -155,12 +134,7 @@ pub(super) fn findings(tree: &CallTree) -> Findings {
         lost_ns: base_ns.saturating_sub(starting_ns).saturating_sub(sum_of(&State::is_useful)),
         unknown_ns: sum_of(&|state| state.group() == Group::Unknown),
     };
-    let samples = tree.tree.total(Metric::SAMPLES);
-    let without_workers = (base_ns == 0 && samples > 0).then(|| {
-        "No runtime with workers was seen: call paths show where threads were sampled; whether time was lost is not known."
-            .to_owned()
-    });
-    let verdict = verdict_on_workers(total, &rows).or(without_workers);
+    let verdict = verdict_on_workers(total, &rows);
     Findings { verdict, rows, base_ns, whose: Whose::Workers, cpu_time: None }
 }
 
@@ -398,7 +372,7 @@ impl Constructs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taskscope_profile::{Frame, FrameKind, ROOT};
+    use taskscope_profile::{Frame, FrameKind, ROOT, key};
 
     fn label(what: StepKind, function: &str, line: u32) -> Label {
         let file = Some("a.c".to_owned());

@@ -3,101 +3,119 @@
 //! Whether being blocked was a loss is not known: a thread that waits for work on purpose is blocked, too.
 
 use super::paths::HotPath;
+use super::profile_words::{knows_off_cpu, source_of_profile};
 use super::rows::{Findings, Whose};
 use crate::CallPaths;
+use crate::call_paths::profile_facts::states_of;
 use crate::format::{counted, percent};
 use crate::named_finding::NamedFinding;
 use crate::thread_split::{ThreadSplit, thread_splits};
 use crate::words::{Source, failure, numbered, sentence};
 use taskscope_analysis::Confidence;
-use taskscope_analysis::call_views::{Column, own};
+use taskscope_analysis::call_views::{Column, own, total};
 use taskscope_cause::{Blamed, Cause, Runtime};
 use taskscope_execution::State;
-use taskscope_profile::NodeId;
+use taskscope_profile::named::CallTree;
+use taskscope_profile::{Metric, NodeId, Profile, key};
 use taskscope_session::Session;
 
-/// All findings.
+/// The time of the threads, nanoseconds.
+struct Times {
+    threads: u64,
+    all: u64,
+    /// The part of which it is known whether threads ran.
+    known: u64,
+    no_cpu: u64,
+    blocked: u64,
+    confidence: Confidence,
+}
+
+impl Times {
+    fn of_trace(session: &Session) -> Times {
+        let threads = || session.execution.threads.iter().filter(|thread| thread.selected);
+        let splits = thread_splits(&session.execution, false);
+        let sum = |of: fn(&ThreadSplit) -> u64| splits.iter().map(of).sum::<u64>();
+        let estimated = splits.iter().any(|row| row.estimated);
+        Times {
+            threads: threads().count() as u64,
+            all: threads().map(|thread| thread.track.end() - thread.track.start()).sum(),
+            known: sum(|row| row.time_ns - row.unknown_ns),
+            no_cpu: sum(|row| row.no_cpu_ns),
+            blocked: sum(|row| row.blocked_ns),
+            confidence: if estimated { Confidence::Medium } else { Confidence::High },
+        }
+    }
+
+    /// Sums over the samples: each represents the time since the one before.
+    fn of_profile(tree: &CallTree) -> Times {
+        let total = |metric| tree.tree.total(metric);
+        let number = |process, key: &str| Profile::number(process, key).unwrap_or(0);
+        let threads = tree.processes.iter().map(|process| number(process, key::THREADS));
+        let (no_cpu, blocked) = (total(Metric::OUT_OF_CPU), total(Metric::BLOCKED));
+        let known = if knows_off_cpu(tree) {
+            total(Metric::WORK).saturating_add(no_cpu).saturating_add(blocked)
+        } else {
+            0
+        };
+        Times {
+            threads: threads.fold(0, u64::saturating_add),
+            // Damaged files have any number.
+            all: total(Metric::TIME).max(known),
+            known,
+            no_cpu: if known > 0 { no_cpu } else { 0 },
+            blocked: if known > 0 { blocked } else { 0 },
+            confidence: Confidence::Medium,
+        }
+    }
+
+    fn running(&self) -> u64 {
+        self.known - self.no_cpu - self.blocked
+    }
+
+    /// Their division in a sentence.
+    fn verdict(&self, of_blocked: &str) -> String {
+        let threads = counted(self.threads, "thread");
+        if self.known == 0 {
+            return format!(
+                "Samples alone show the call paths of {threads}; whether time was lost is not known."
+            );
+        }
+        let (were_blocked, their) =
+            if self.threads == 1 { ("was blocked", "its") } else { ("were blocked", "their") };
+        let parts = [("ran", self.running()), ("had no CPU", self.no_cpu), (were_blocked, self.blocked)];
+        let [ran, lacked, slept] = parts.map(|(word, ns)| format!("{word} {}", percent(ns, self.all)));
+        format!("{threads} {ran}, {lacked} and {slept} of {their} time; {of_blocked}.")
+    }
+}
+
+/// All findings of a trace.
 pub(super) fn findings(session: &Session, paths: &CallPaths) -> Findings {
     let execution = &session.execution;
-    let splits = thread_splits(execution, false);
-    let sum = |of: fn(&ThreadSplit) -> u64| splits.iter().map(of).sum::<u64>();
-    let all: u64 = (execution.threads.iter().filter(|thread| thread.selected))
-        .map(|thread| thread.track.end() - thread.track.start())
-        .sum();
-    let (known, no_cpu, blocked) =
-        (sum(|row| row.time_ns - row.unknown_ns), sum(|row| row.no_cpu_ns), sum(|row| row.blocked_ns));
-    let running = known - no_cpu - blocked;
-    let estimated = splits.iter().any(|row| row.estimated);
-    let sure = if estimated { Confidence::Medium } else { Confidence::High };
-    let is_empty = execution.samples.rows.is_empty() && execution.thread_waits.waits.is_empty();
-    let tree = paths.tree.without_runtime();
-    let hot = |column: Column| {
-        let values: Vec<(NodeId, u64)> =
-            tree.nodes().map(|node| (node, own(&tree.tree, node, column))).collect();
-        HotPath::of(&tree, &values)
+    let times = Times::of_trace(session);
+    let has_waits = !execution.thread_waits.waits.is_empty();
+    let is_empty = execution.samples.rows.is_empty() && !has_waits;
+    let of_blocked = match has_waits {
+        true => "section waits shows which thread ended each wait",
+        false => NEEDED,
     };
-    let (ran, slept, lacked) = (hot(Column::Work), hot(Column::Blocked), hot(Column::OutOfCpu));
-    let sampled = hot(Column::Samples);
-    let rows = [
-        (Cause::CpuNone, Blamed::System, State::OutOfCpu, no_cpu, sure, &lacked),
-        (Cause::Blocked, Blamed::Code, State::Blocked, blocked, Confidence::Low, &slept),
-        (Cause::Work, Blamed::Code, State::Serial, running, sure, &ran),
-        (Cause::Unknown, Blamed::Nobody, State::Unknown, all - known, Confidence::High, &sampled),
-    ];
-    let mut found: Vec<NamedFinding> = Vec::new();
-    let mut hot_paths: Vec<(&HotPath, u64)> = Vec::new();
-    for (cause, blamed, state, ns, confidence, path) in rows.into_iter().filter(|row| row.3 > 0) {
-        // System time has no place; blocked code and work have the place of the samples.
-        let place = if blamed == Blamed::Code { path.place() } else { String::new() };
-        let mut finding = NamedFinding::new((cause, blamed), (state, place), ns, confidence);
-        finding.victims.add(state, ns);
-        let total: u64 = tree.nodes().map(|node| own(&tree.tree, node, column_of(cause))).sum();
-        let mut evidence: Vec<String> =
-            Some(path.evidence(total)).filter(|text| !text.is_empty()).into_iter().collect();
-        if cause == Cause::Blocked {
-            evidence.push(match execution.thread_waits.waits.is_empty() {
-                true => "whether others needed these threads meanwhile, samples do not show".to_owned(),
-                false => "section waits shows which thread ended each wait".to_owned(),
-            });
-        }
-        finding.evidence = evidence.join("; ");
-        finding.path = path.steps.clone();
-        found.push(finding);
-        hot_paths.push((path, total));
-    }
+    let mut found = found(&paths.tree, &times, of_blocked);
     let source = Source::of(session, "threads", &found);
-    for (finding, path) in found.iter_mut().zip(&hot_paths) {
-        finding.text = match finding.cause {
-            Cause::Work => path.0.after("threads run code of the program", path.1),
-            Cause::Blocked => {
-                path.0.after("threads are blocked in the kernel (sleep, I/O, a wait of a library)", path.1)
-            }
+    for finding in &mut found {
+        match finding.cause {
+            Cause::CpuNone => finding.text = sentence(finding, &source),
             Cause::Unknown if is_empty => {
-                "no event of a runtime and no sample shows what threads did".to_owned()
+                finding.text = "no event of a runtime and no sample shows what threads did".to_owned();
             }
-            Cause::Unknown => {
-                "samples alone: whether threads ran, had no CPU or were blocked is not recorded".to_owned()
-            }
-            _ => sentence(finding, &source),
-        };
+            _ => {}
+        }
     }
-    let number = execution.threads.iter().filter(|thread| thread.selected).count() as u64;
-    let threads = counted(number, "thread");
-    let (were_blocked, their) = if number == 1 { ("was blocked", "its") } else { ("were blocked", "their") };
-    let parts = [("ran", running), ("had no CPU", no_cpu), (were_blocked, blocked)];
-    let parts = parts.map(|(word, ns)| format!("{word} {}", percent(ns, all)));
-    let of_blocked = match execution.thread_waits.waits.is_empty() {
-        true => "whether being blocked was a loss, samples do not show",
-        false => "section waits shows which threads waited for which",
-    };
+    let threads = counted(times.threads, "thread");
     let no_runtime = format!("No event of a recorded runtime and no sample shows what {threads} did");
-    let verdict = match known {
-        _ if is_empty => match failure(session) {
-            Some(how) => format!("{no_runtime}: the program ended with {how}."),
-            None => format!("{no_runtime}."),
-        },
-        0 => format!("Samples alone show the call paths of {threads}; whether time was lost is not known."),
-        _ => format!("{threads} {}, {} and {} of {their} time; {of_blocked}.", parts[0], parts[1], parts[2]),
+    let verdict = match failure(session) {
+        Some(how) if is_empty => format!("{no_runtime}: the program ended with {how}."),
+        None if is_empty => format!("{no_runtime}."),
+        _ if has_waits => times.verdict("section waits shows which threads waited for which"),
+        _ => times.verdict(NO_LOSS_KNOWN),
     };
     let mut rows = numbered(found, |_| Some(Runtime::Threads));
     for row in rows.iter_mut().filter(|row| is_empty && row.cause == Cause::Unknown) {
@@ -107,13 +125,68 @@ pub(super) fn findings(session: &Session, paths: &CallPaths) -> Findings {
         }
         .to_owned();
     }
-    Findings {
-        rows,
-        base_ns: all,
-        whose: Whose::Threads,
-        verdict: (all > 0).then_some(verdict),
-        cpu_time: None,
+    of_threads(rows, &times, verdict)
+}
+
+/// All findings of a profile with samples and without workers; `None` for other profiles.
+pub(super) fn findings_of_profile(tree: &CallTree) -> Option<Findings> {
+    let has_workers = states_of(&tree.totals).iter().any(|(_, ns)| *ns > 0);
+    let times = Times::of_profile(tree);
+    if has_workers || times.all == 0 {
+        return None;
     }
+    let mut found = found(tree, &times, NEEDED);
+    let source = source_of_profile(tree, "threads");
+    for finding in found.iter_mut().filter(|finding| finding.cause == Cause::CpuNone) {
+        finding.text = sentence(finding, &source);
+    }
+    let rows = numbered(found, |_| Some(Runtime::Threads));
+    let verdict = times.verdict(NO_LOSS_KNOWN);
+    Some(of_threads(rows, &times, verdict))
+}
+
+const NEEDED: &str = "whether others needed these threads meanwhile, samples do not show";
+const NO_LOSS_KNOWN: &str = "whether being blocked was a loss, samples do not show";
+
+fn of_threads(rows: Vec<NamedFinding>, times: &Times, verdict: String) -> Findings {
+    let verdict = (times.all > 0).then_some(verdict);
+    Findings { rows, base_ns: times.all, whose: Whose::Threads, verdict, cpu_time: None }
+}
+
+/// The parts of the time as findings, with the place of most of the samples of each.
+fn found(tree: &CallTree, times: &Times, of_blocked: &str) -> Vec<NamedFinding> {
+    let tree = tree.without_runtime();
+    let parts = [
+        (Cause::CpuNone, Blamed::System, State::OutOfCpu, times.no_cpu, times.confidence),
+        (Cause::Blocked, Blamed::Code, State::Blocked, times.blocked, Confidence::Low),
+        (Cause::Work, Blamed::Code, State::Serial, times.running(), times.confidence),
+        (Cause::Unknown, Blamed::Nobody, State::Unknown, times.all - times.known, Confidence::High),
+    ];
+    let mut found: Vec<NamedFinding> = Vec::new();
+    for (cause, blamed, state, ns, confidence) in parts.into_iter().filter(|row| row.3 > 0) {
+        let column = column_of(cause);
+        let values: Vec<(NodeId, u64)> =
+            tree.nodes().map(|node| (node, own(&tree.tree, node, column))).collect();
+        let (path, total) = (HotPath::of(&tree, &values), total(&tree.tree, column));
+        // System time has no place; blocked code and work have the place of the samples.
+        let place = if blamed == Blamed::Code { path.place() } else { String::new() };
+        let mut finding = NamedFinding::new((cause, blamed), (state, place), ns, confidence);
+        finding.victims.add(state, ns);
+        let of_blocked = if cause == Cause::Blocked { of_blocked.to_owned() } else { String::new() };
+        let evidence = [path.evidence(total), of_blocked];
+        finding.evidence =
+            evidence.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ");
+        finding.text = match cause {
+            Cause::Work => path.after("threads run code of the program", total),
+            Cause::Blocked => {
+                path.after("threads are blocked in the kernel (sleep, I/O, a wait of a library)", total)
+            }
+            _ => "samples alone: whether threads ran, had no CPU or were blocked is not recorded".to_owned(),
+        };
+        finding.path = path.steps;
+        found.push(finding);
+    }
+    found
 }
 
 /// The column of call paths with the time of this cause.
@@ -123,5 +196,58 @@ fn column_of(cause: Cause) -> Column {
         Cause::Blocked => Column::Blocked,
         Cause::Work => Column::Work,
         _ => Column::Samples,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskscope_profile::{FrameKind, ROOT, named::Label};
+
+    fn sampled(no_cpu: &str) -> CallTree {
+        let mut tree = CallTree::default();
+        let label = |function: &str| Label {
+            what: taskscope_profile::named::StepKind::Function,
+            function: function.to_owned(),
+            file: None,
+            line: None,
+            module: String::new(),
+        };
+        let work = tree.child(ROOT, FrameKind::User, label("work"));
+        let wait = tree.child(ROOT, FrameKind::User, label("wait"));
+        for (node, metric, ns) in [
+            (work, Metric::TIME, 700),
+            (work, Metric::WORK, 500),
+            (work, Metric::OUT_OF_CPU, 200),
+            (wait, Metric::TIME, 300),
+            (wait, Metric::WORK, 10),
+            (wait, Metric::BLOCKED, 290),
+        ] {
+            tree.tree.add(node, metric, ns);
+        }
+        let facts = [(key::THREADS, "2"), (key::NO_CPU, no_cpu)];
+        tree.processes =
+            vec![facts.map(|(key, fact)| (key.to_owned(), fact.to_owned())).into_iter().collect()];
+        tree
+    }
+
+    #[test]
+    fn samples_of_a_profile_divide_the_time_of_its_threads() {
+        let found = findings_of_profile(&sampled("schedstat")).unwrap();
+        assert_eq!((found.base_ns, found.whose), (1000, Whose::Threads));
+        let rows: Vec<_> = found.rows.iter().map(|row| (row.cause, row.ns, row.place.as_str())).collect();
+        assert_eq!(
+            rows,
+            [(Cause::Work, 510, "work"), (Cause::Blocked, 290, "wait"), (Cause::CpuNone, 200, "")]
+        );
+        assert!(found.verdict.unwrap().starts_with("2 threads ran 51.0 %, had no CPU 20.0 %"));
+        let unknown = findings_of_profile(&sampled("none")).unwrap();
+        assert_eq!(
+            unknown.rows.iter().map(|row| (row.cause, row.ns)).collect::<Vec<_>>(),
+            [(Cause::Unknown, 1000)]
+        );
+        let mut of_workers = sampled("schedstat");
+        of_workers.totals.insert("state.serial".to_owned(), 5);
+        assert!(findings_of_profile(&of_workers).is_none(), "workers have findings of their own");
     }
 }

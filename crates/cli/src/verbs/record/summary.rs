@@ -8,10 +8,9 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use taskscope_files::read_regular;
-use taskscope_profile::{Process, Profile};
+use taskscope_profile::Profile;
 use taskscope_session::MAX_PROFILE_BYTES;
 use taskscope_view::format::harmless;
-use taskscope_view::incomplete_profiles;
 
 /// A larger trace is not analysed unasked: that would take noticeable time and memory.
 const LARGE_TRACE_BYTES: u64 = 1 << 30;
@@ -58,22 +57,23 @@ pub fn print_not_recorded(run: &RunFile, reason: &NotRecorded) {
     reason.lines(&wall, run.mode.name()).iter().for_each(|line| say(line));
 }
 
-/// The lines after a run that was profiled.
+/// The lines after a run that was profiled: its main sections, as of a trace.
 pub fn print_profiles(run: &RunFile, profiles: &[PathBuf], trace: &TraceDirectory) {
-    let wall = taskscope_view::format::time(run.wall_ns.unwrap_or(0));
-    let kilobytes = size_of(&trace.path).div_ceil(1024);
-    let of = taskscope_view::format::counted(profiles.len() as u64, "process");
-    say(&format!("taskscope: {wall}  profile of {of}  {kilobytes} KiB  →  {}", harmless(&trace.shown())));
+    let about = format!("{}  →  {}", with_unit(size_of(&trace.path)), harmless(&trace.shown()));
     // Other ranks of the job may still be recording.
+    if run.rank.is_some() || !print_report(run, trace, &about) {
+        let wall = taskscope_view::format::time(run.wall_ns.unwrap_or(0));
+        let of = taskscope_view::format::counted(profiles.len() as u64, "process");
+        say(&format!(
+            "taskscope: {wall}  profile of {of}  {about}        (taskscope report {})",
+            trace.word()
+        ));
+    }
     if run.rank.is_some() {
         return;
     }
     let read = |path: &PathBuf| Profile::read(&read_regular(path, MAX_PROFILE_BYTES).ok()?).ok();
     let profiles: Vec<Profile> = profiles.iter().filter_map(read).collect();
-    let processes: Vec<Process> = profiles.iter().flat_map(|profile| profile.processes.clone()).collect();
-    if let Some(incomplete) = incomplete_profiles(&processes) {
-        say(&format!("taskscope: {incomplete}"));
-    }
     let modules = profiles.iter().flat_map(|profile| &profile.modules);
     let mut files = modules.filter_map(|module| Path::new(&module.path).file_name()?.to_str());
     let is_known = run.notices.iter().any(|notice| notice.name.starts_with("runtime"));

@@ -61,7 +61,8 @@ fn text(request: &Request, report: &ProfileReport, paths: &PathsOptions) -> Stri
     let names = |section| request.is_short() || request.names(section);
     let mut text = String::new();
     if names(Section::Summary) {
-        text += &profile_summary(run, &verdict_text(report.verdict.as_deref(), width), width);
+        let verdict = verdict_text(report.verdict.as_deref(), width);
+        text += &profile_summary(run, &verdict, width, request.recorded.as_deref());
     }
     if names(Section::Efficiency) {
         text += &profile_efficiency(report, width);
@@ -72,14 +73,15 @@ fn text(request: &Request, report: &ProfileReport, paths: &PathsOptions) -> Stri
     if names(Section::Findings) && report.findings_base_ns > 0 {
         let top = request.top.unwrap_or(3);
         text += &findings_text(report.losses(), top, request.floor.unwrap_or(taskscope_view::FLOOR), width);
-        let explain = report.findings.first().map(|row| &row.id);
-        if let Some(id) = explain.filter(|_| !names(Section::CallPaths)) {
-            let command = format!("taskscope explain {id} {}", shell_word(&request.trace));
-            text += &next_text(&[command], width);
-        }
     }
     if names(Section::Waits) {
         text += &profile_waits_text(&report.thread_waits, request.top.unwrap_or(3), width);
+    }
+    if names(Section::Findings) && !names(Section::CallPaths) {
+        let trace = shell_word(&request.trace);
+        let explain = report.findings.first().map(|row| format!("taskscope explain {} {trace}", row.id));
+        let whole = request.recorded.is_some().then(|| format!("taskscope report {trace}"));
+        text += &next_text(&explain.into_iter().chain(whole).collect::<Vec<_>>(), width);
     }
     if names(Section::CallPaths) || request.paths.is_asked {
         if !text.is_empty() {

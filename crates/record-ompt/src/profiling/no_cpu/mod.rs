@@ -9,14 +9,19 @@
 //! of all threads. The states of an interval's delay are estimated from samples: a signal that arrives late
 //! found its thread without a CPU. Waiting is divided in each window ([`estimate`]), so sums by state stay
 //! exact, and parts of them are estimates.
+//!
+//! The profile's own thread measures stops by signals ([`StopWatch`]). It takes that time out of the sleep of
+//! each thread, in whatever state the thread was.
 
 mod estimate;
+mod stop_watch;
 mod watch;
 mod window;
 
 pub use estimate::Moved;
+pub use stop_watch::StopWatch;
 pub use watch::Watch;
-pub use window::{Observed, Share, read};
+pub use window::{Observed, Share, read, read_stopped};
 
 /// A signal that arrives so much later than its timer expires, nanoseconds, found its thread without a CPU.
 pub const LATE_NS: u64 = 200_000;

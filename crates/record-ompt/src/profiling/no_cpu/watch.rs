@@ -25,6 +25,10 @@ pub(super) struct Last {
     pub(super) pending: (u64, Option<State>),
     /// Time that was blocked in the kernel by then, since the reading before.
     pub(super) blocked: Sums,
+    /// Time in useful states since the thread's previous sample in which the process was stopped.
+    pub(super) stopped: u64,
+    /// The previous reading of a thread that is not a worker, and its age by then, nanoseconds.
+    pub(super) of_other: (ThreadSums, u64),
 }
 
 impl Default for Last {
@@ -35,6 +39,8 @@ impl Default for Last {
             is_known: false,
             pending: (0, None),
             blocked: [0; STATES],
+            stopped: 0,
+            of_other: Default::default(),
         }
     }
 }
@@ -48,7 +54,8 @@ impl Watch {
         let os_tid = taskscope_record::thread::os_tid();
         let stat = ThreadSums::read(os_tid);
         let is_known = stat.is_some();
-        let last = Last { stat: stat.unwrap_or_default(), is_known, ..Last::default() };
+        let stat = stat.unwrap_or_default();
+        let last = Last { stat, is_known, of_other: (stat, 0), ..Last::default() };
         Watch { os_tid, busy: AtomicBool::new(false), last: UnsafeCell::new(last) }
     }
 

@@ -16,6 +16,9 @@ use crate::profiling::states::{STATES, State, Sums, book};
 const MIN_WINDOW_NS: u64 = 100_000_000;
 const THREADS: u64 = 8;
 
+/// While the profile's own thread is overdue by so much, nanoseconds, sleep of this length may be a stop of the process.
+const MIN_STOP_NS: u64 = 5_000_000;
+
 /// The kernel's sums and the clock are read within this time of each other, nanoseconds: less was not slept.
 const MIN_SLEEP_NS: u64 = 20_000;
 
@@ -50,12 +53,28 @@ pub fn read(
     workers: &Observed,
     counts: impl Fn(&Reading) -> bool,
 ) -> Option<Share> {
-    account.watch.with_last(|last| read_since(last, is_own, account, times, workers, counts))
+    account.watch.with_last(|last| read_since(last, (is_own, 0), account, times, workers, counts))
+}
+
+/// Reads another thread's sums after the process was stopped for so many nanoseconds. Returns false while another
+/// thread is reading.
+pub fn read_stopped(
+    stopped_ns: u64,
+    account: &Account,
+    times: (impl Fn() -> u64, impl Fn(u32) -> Option<u64>),
+    workers: &Observed,
+    counts: impl Fn(&Reading) -> bool,
+) -> bool {
+    let read = account.watch.with_last(|last| {
+        read_since(last, (false, stopped_ns), account, times, workers, counts);
+        Some(())
+    });
+    read.is_some()
 }
 
 fn read_since(
     last: &mut Last,
-    is_own: bool,
+    (is_own, stopped_ns): (bool, u64),
     account: &Account,
     (now, idle_since): (impl Fn() -> u64, impl Fn(u32) -> Option<u64>),
     workers: &Observed,
@@ -66,12 +85,18 @@ fn read_since(
     let reading = account.try_read(now, idle_since)?;
     // The time before a thread is a worker counts when it is one.
     if !counts(&reading) {
-        return None;
+        last.stopped += stopped_ns;
+        let age = reading.sums.iter().sum();
+        return is_own.then(|| share_of_other(last, stat, (age, now), workers)).flatten();
     }
     let mut spent = reading.sums;
     spent.iter_mut().zip(&last.sums).for_each(|(sum, before)| *sum = sum.saturating_sub(*before));
     let wall: u64 = spent.iter().sum();
     let mut all_delay = stat.delay.saturating_sub(last.stat.delay);
+    let ran = stat.on_cpu.saturating_sub(last.stat.on_cpu);
+    if stopped_ns == 0 && workers.may_be_stop(wall.saturating_sub(all_delay + ran), now) {
+        return None;
+    }
     let (pending, of) = last.pending;
     let known = pending.min(all_delay);
     all_delay -= known;
@@ -81,11 +106,11 @@ fn read_since(
         workers.block_delayed(of, core::mem::take(&mut last.pending).0);
     }
     let delay = all_delay.min(wall);
-    let ran = stat.on_cpu.saturating_sub(last.stat.on_cpu);
     // Times are read one after the other: a thread that is delayed between them has the difference at its next reading.
     workers.unblock(&mut last.blocked, (ran + delay).saturating_sub(wall));
     let sleep = wall - delay - ran.min(wall - delay);
     let sleep = if sleep < MIN_SLEEP_NS { 0 } else { sleep };
+    let sleep = sleep - workers.stop(last, stopped_ns.min(sleep), account.state(), &mut spent);
     let (mut off, mut blocked) = divide(delay, sleep, &spent, &workers.late());
     if let Some(state) = account.state() {
         // A delay that began before the previous reading belongs to one state.
@@ -103,7 +128,31 @@ fn read_since(
     let useful = |sums: &Sums| -> u64 {
         State::ALL.iter().zip(sums).filter(|(state, _)| state.is_useful()).map(|(_, ns)| ns).sum()
     };
-    Some(Share { off: useful(&off), blocked: useful(&blocked), of: useful(&spent) })
+    let stopped = if is_own { core::mem::take(&mut last.stopped) } else { 0 };
+    Some(Share { off: useful(&off) + stopped, blocked: useful(&blocked), of: useful(&spent) + stopped })
+}
+
+/// The parts since the previous sample of a thread that is not a worker: all of it is work but for these. `age` is the time since the thread began.
+fn share_of_other(
+    last: &mut Last,
+    stat: ThreadSums,
+    (age, now): (u64, u64),
+    workers: &Observed,
+) -> Option<Share> {
+    let (before, since) = last.of_other;
+    let of = age.saturating_sub(since);
+    let off = stat.delay.saturating_sub(before.delay).min(of);
+    let ran = stat.on_cpu.saturating_sub(before.on_cpu).min(of - off);
+    let sleep = of - off - ran;
+    let stopped = core::mem::take(&mut last.stopped).min(sleep);
+    if workers.may_be_stop(sleep - stopped, now) {
+        last.stopped = stopped;
+        return None;
+    }
+    last.of_other = (stat, age);
+    workers.is_known.store(true, Relaxed);
+    let sleep = sleep - stopped;
+    Some(Share { off: off + stopped, blocked: if sleep < MIN_SLEEP_NS { 0 } else { sleep }, of })
 }
 
 /// Readings of all workers of a process.
@@ -118,6 +167,14 @@ pub struct Observed {
     off: [AtomicU64; STATES],
     /// The part of it blocked in the kernel, of useful states.
     blocked: [AtomicU64; STATES],
+    /// The part of it in which a signal had stopped the process: in neither of the two, nor in the time of the windows.
+    stopped: [AtomicU64; STATES],
+    /// Stops, their length, and the part of that since the last window was closed.
+    stops: AtomicU64,
+    stops_ns: AtomicU64,
+    stops_in_window: AtomicU64,
+    /// When the profile's own thread is to be awake again; 0 if it is.
+    awake_at: AtomicU64,
     /// Samples by state, and those that were late.
     samples: [AtomicU64; STATES],
     late: [AtomicU64; STATES],
@@ -176,6 +233,11 @@ impl Observed {
             spent: zeros(),
             off: zeros(),
             blocked: zeros(),
+            stopped: zeros(),
+            stops: AtomicU64::new(0),
+            stops_ns: AtomicU64::new(0),
+            stops_in_window: AtomicU64::new(0),
+            awake_at: AtomicU64::new(0),
             samples: zeros(),
             late: zeros(),
             is_known: AtomicBool::new(false),
@@ -224,6 +286,52 @@ impl Observed {
             ns: now.ns.saturating_sub(before.ns),
         };
         Some((quota.millicpus, cost))
+    }
+
+    /// The profile's own thread is asleep until `at`; at 0 it is awake.
+    pub fn expect(&self, at: u64) {
+        self.awake_at.store(at, Relaxed);
+    }
+
+    /// Whether so much sleep of a thread may be a stop of the process that is not known yet.
+    fn may_be_stop(&self, sleep: u64, now: u64) -> bool {
+        let at = self.awake_at.load(Relaxed);
+        sleep >= MIN_STOP_NS && at > 0 && now.saturating_sub(at) >= MIN_STOP_NS
+    }
+
+    /// The process was stopped.
+    pub fn count_stops(&self, stops: u64, ns: u64) {
+        self.stops.fetch_add(stops, Relaxed);
+        self.stops_ns.fetch_add(ns, Relaxed);
+        self.stops_in_window.fetch_add(ns, Relaxed);
+    }
+
+    /// Number and time of the stops of the process, and the time of workers in them.
+    pub fn stops(&self) -> (u64, u64, u64) {
+        let of_workers = load(&self.stopped).iter().sum();
+        (self.stops.load(Relaxed), self.stops_ns.load(Relaxed), of_workers)
+    }
+
+    /// Takes a stop out of the time of the state that the thread is in, or else of the one with most time. Returns its part of
+    /// the thread's sleep.
+    fn stop(&self, last: &mut Last, ns: u64, state: Option<State>, spent: &mut Sums) -> u64 {
+        if ns == 0 {
+            return 0;
+        }
+        let of = |state: State, spent: &Sums| spent.get(state as usize).copied().unwrap_or(0);
+        let most = || State::ALL.into_iter().max_by_key(|state| of(*state, spent));
+        let Some(state) = state.filter(|state| of(*state, spent) >= ns).or_else(most) else { return 0 };
+        let ns = ns.min(of(state, spent));
+        if let (Some(spent), Some(stopped)) =
+            (spent.get_mut(state as usize), self.stopped.get(state as usize))
+        {
+            *spent -= ns;
+            stopped.fetch_add(ns, Relaxed);
+        }
+        if state.is_useful() {
+            last.stopped += ns;
+        }
+        ns
     }
 
     /// Run delay of workers in any state, nanoseconds; `None` if unknown.
@@ -303,6 +411,7 @@ impl Observed {
         read();
         let now = now();
         let wall = now.saturating_sub(self.closed.swap(now, Relaxed));
+        let wall = wall.saturating_sub(self.stops_in_window.swap(0, Relaxed));
         let (spent, off) = (load(&self.spent), load(&self.off));
         // SAFETY: this thread has set `busy`.
         let windows = unsafe { &mut *self.windows.get() };
@@ -333,6 +442,7 @@ impl Observed {
                 let mut moved = windows.waiting;
                 let (out_of_cpu, blocked) = (own_delays(&windows.off), windows.blocked);
                 moved.add(&Moved { out_of_cpu, blocked, ..Moved::NONE });
+                moved.add(&Moved { out_of_cpu: load(&self.stopped), ..Moved::NONE });
                 self.busy.store(false, Release);
                 return moved;
             }
