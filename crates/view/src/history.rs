@@ -6,7 +6,8 @@
 //! Invariants: each series has a place for every run, null if the run does not have the number; a change names the first run of the new level.
 
 use crate::report_rows::FACTORS;
-use crate::run_numbers::{Fact, Group, RunNumbers, at_common_depth, time};
+use crate::run_difference::{at_common_depth, time};
+use crate::run_numbers::{Fact, Group, RunNumbers};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};

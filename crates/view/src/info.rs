@@ -4,7 +4,6 @@ use crate::cpus::ProcessCpus;
 use crate::devices::Devices;
 use crate::documents::Notice;
 use crate::format::{Cell, columns, count, counted, fit, harmless, short_count, thread_words, time};
-use crate::words;
 use anstyle::Style;
 use indexmap::IndexMap;
 use jiff::Timestamp;
@@ -31,7 +30,7 @@ fn notices(session: &Session) -> Vec<Notice> {
     if late.count > 0 {
         problems.push(Problem { name: "late-release", tally: late });
     }
-    words::notices(session, &problems)
+    crate::notices::notices(session, &problems)
 }
 
 fn hosts(session: &Session) -> Vec<String> {

@@ -8,6 +8,7 @@ use crate::efficiency_factors::EfficiencyFactors;
 use crate::findings::{CpuTimes, FindingRow, Findings, Losses, Whose, finding_row};
 use crate::instrumentation::Instrumentation;
 use crate::mpi_calls::MpiCalls;
+use crate::notices;
 use crate::ranks::Rank;
 use crate::report_rows::{
     IncompleteStream, LockTimes, RegionTimes, StarvationTimes, StateTimes, TaskTypeTimes, ThreadTimes,
@@ -277,7 +278,7 @@ pub fn report_of(
         events: session.events,
         lost_events: session.lost_events(),
         recording_cost_ns_per_event: run.and_then(|run| run.recording_cost_ns_per_event),
-        notices: words::notices(session, problems),
+        notices: notices::notices(session, problems),
         efficiency: EfficiencyFactors::of(&analysis.efficiency, &findings.rows),
         ranks: table(wants(Section::Ranks), || crate::ranks::ranks(session, analysis)),
         mpi_calls,

@@ -3,7 +3,8 @@
 //! Both show the numbers of the whole run and the judged one of them; its result is that of `diff --fail-over`.
 
 use crate::format::{self, harmless};
-use crate::run_numbers::{Group, NumberDifference, RunDifferenceReport, time};
+use crate::run_difference::{NumberDifference, RunDifferenceReport, largest, time};
+use crate::run_numbers::Group;
 use std::fmt::Write;
 
 /// Rows of causes in a summary.
@@ -50,7 +51,7 @@ impl RunDifferenceReport {
             "\n| | before | after | change | 95 % interval |\n| --- | ---: | ---: | ---: | --- |"
         );
         self.rows_of(Group::Run).for_each(|row| markdown_row(row, &mut out));
-        let floor = crate::run_numbers::largest(&self.rows) * FLOOR;
+        let floor = largest(&self.rows) * FLOOR;
         let causes = self.rows_of(Group::Cause).filter(|row| row.before.max(row.after) >= floor);
         causes.take(MAX_CAUSES).for_each(|row| markdown_row(row, &mut out));
         for note in &self.notes {
@@ -163,7 +164,8 @@ pub(crate) fn xml(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run_numbers::{RunNumbers, compare_runs};
+    use crate::run_difference::compare_runs;
+    use crate::run_numbers::RunNumbers;
 
     fn report(before: &[f64], after: &[f64]) -> RunDifferenceReport {
         let [before, after] =

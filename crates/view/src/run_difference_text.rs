@@ -1,7 +1,8 @@
 //! The comparison of two runs as lines for a terminal.
 
 use crate::format::{self, Cell, columns, wrap};
-use crate::run_numbers::{Fact, FactDifference, Group, NumberDifference, RunDifferenceReport, largest, time};
+use crate::run_difference::{FactDifference, NumberDifference, RunDifferenceReport, largest, time};
+use crate::run_numbers::{Fact, Group};
 use std::fmt::Write;
 
 /// Width of a column of numbers.
@@ -158,7 +159,8 @@ impl NumberDifference {
 
 #[cfg(test)]
 mod tests {
-    use crate::run_numbers::{RunNumbers, compare_runs};
+    use crate::run_difference::compare_runs;
+    use crate::run_numbers::RunNumbers;
     use taskscope_analysis::Confidence;
     use taskscope_cause::{Blamed, Cause};
     use taskscope_execution::State;

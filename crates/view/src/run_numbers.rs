@@ -3,16 +3,11 @@
 use crate::CallPaths;
 use crate::call_paths::profile_facts::states_of;
 use crate::findings::{Findings, Whose};
-use crate::format;
 use crate::named_finding::NamedFinding;
 use crate::report_rows::FACTORS;
-use schemars::JsonSchema;
-use serde::Serialize;
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use taskscope_analysis::Analysis;
 use taskscope_analysis::causes::book_causes;
-use taskscope_analysis::compare::Comparison;
 use taskscope_cause::Cause;
 use taskscope_execution::graph::TaskGraph;
 use taskscope_execution::{OsSource, State};
@@ -146,7 +141,7 @@ impl Fact {
 
 /// The detail of a source of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-enum Source {
+pub(crate) enum Source {
     /// States of workers, with events.
     #[default]
     Events,
@@ -172,7 +167,7 @@ impl Source {
     }
 
     /// The finest cause that sources without a task graph can distinguish.
-    fn state_cause(cause: Cause) -> Cause {
+    pub(crate) fn state_cause(cause: Cause) -> Cause {
         if State::ALL.iter().any(|state| state.cause() == cause) { cause } else { cause.category() }
     }
 }
@@ -180,12 +175,12 @@ impl Source {
 /// The numbers of one run, and the facts about it that are known.
 #[derive(Clone, Debug, Default)]
 pub struct RunNumbers {
-    numbers: BTreeMap<(Group, String), f64>,
+    pub(crate) numbers: BTreeMap<(Group, String), f64>,
     /// Findings in words, by their names.
-    labels: BTreeMap<String, String>,
-    causes: BTreeMap<Cause, f64>,
-    facts: BTreeMap<Fact, String>,
-    source: Source,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) causes: BTreeMap<Cause, f64>,
+    pub(crate) facts: BTreeMap<Fact, String>,
+    pub(crate) source: Source,
 }
 
 impl RunNumbers {
@@ -238,7 +233,7 @@ impl RunNumbers {
     }
 
     /// Whether time blocked in code of the program is separated from work.
-    fn knows_blocked(&self) -> bool {
+    pub(crate) fn knows_blocked(&self) -> bool {
         let is_known = |how: &String| !how.split(", ").any(|how| how == "none" || how == "unknown");
         match self.source {
             Source::Events | Source::Profile => self.facts.get(&Fact::OffCpu).is_some_and(is_known),
@@ -402,308 +397,5 @@ impl RunNumbers {
 
     fn put(&mut self, group: Group, name: &str, value: f64) {
         *self.numbers.entry((group, name.to_owned())).or_default() += value;
-    }
-}
-
-/// Two runs or two sets of runs, number by number.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[serde(tag = "schema", rename = "taskscope-diff/1")]
-pub struct RunDifferenceReport {
-    /// The runs before.
-    pub before: RunSet,
-    /// The runs after.
-    pub after: RunSet,
-    /// Facts about the runs, those that are known of a side at least.
-    pub run: Vec<FactDifference>,
-    /// The change of the wall time, and the causes with the largest changes, in one sentence; null without a wall time.
-    pub verdict: Option<String>,
-    /// Notes on the comparison, in sentences.
-    pub notes: Vec<String>,
-    /// Their numbers: of the whole run (wall time first), by cause, then all others.
-    pub rows: Vec<NumberDifference>,
-}
-
-/// A fact about the runs of both sides.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct FactDifference {
-    /// The fact.
-    #[schemars(extend("enum" = Fact::ALL.map(Fact::name)))]
-    pub name: &'static str,
-    /// Its values before, each once; null if unknown.
-    pub before: Option<String>,
-    /// Its values after.
-    pub after: Option<String>,
-    /// Whether they differ; null if one side is unknown.
-    pub changed: Option<bool>,
-}
-
-/// A run or a set of runs.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct RunSet {
-    /// The name as given.
-    pub name: String,
-    /// Number of runs.
-    pub runs: usize,
-}
-
-/// A number of both sides: the means of their runs.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct NumberDifference {
-    /// The group of the number.
-    #[schemars(extend("enum" = Group::ALL.map(Group::name)))]
-    pub group: &'static str,
-    /// Its name: with `_ns` or of a group of times, nanoseconds; of the group efficiency, a share of 1.
-    pub name: String,
-    /// Its name in words, different from those of the other rows of its group.
-    pub label: String,
-    /// Mean before.
-    pub before: f64,
-    /// Mean after.
-    pub after: f64,
-    /// `after` − `before`.
-    pub difference: f64,
-    /// The difference as a fraction of `before`; null if that is 0.
-    pub growth: Option<f64>,
-    /// Welch's 95 % interval of the difference; null with one run on a side.
-    pub interval_95: Option<[f64; 2]>,
-    /// Whether the interval leaves out 0; null with one run on a side.
-    pub certain: Option<bool>,
-}
-
-/// Two sets of runs, number by number.
-#[derive(Clone, Debug)]
-pub struct RunDifference {
-    runs: (usize, usize),
-    facts: Vec<FactDifference>,
-    notes: Vec<String>,
-    labels: BTreeMap<String, String>,
-    rows: Vec<(Group, String, Comparison)>,
-}
-
-/// Compares two sets of runs, each of at least one. Causes and findings missing in a run count as zero. Means
-/// of task types are compared over the runs that have the type, if both sides have such runs.
-pub fn compare_runs(before: &[RunNumbers], after: &[RunNumbers]) -> RunDifference {
-    let facts = compare_facts(before, after);
-    let labels = before.iter().chain(after).flat_map(|run| run.labels.clone()).collect();
-    let (before, after, notes) = at_common_depth(before, after);
-    let mut keys: Vec<&(Group, String)> =
-        before.iter().chain(&after).flat_map(|numbers| numbers.keys()).collect();
-    keys.sort();
-    keys.dedup();
-    let mut rows: Vec<(Group, String, Comparison)> = Vec::new();
-    for key in keys {
-        let values = |runs: &[BTreeMap<(Group, String), f64>]| -> Vec<f64> {
-            let values = runs.iter().map(|numbers| numbers.get(key).copied());
-            match key.0 {
-                Group::Cause | Group::Finding => values.map(Option::unwrap_or_default).collect(),
-                _ => values.flatten().collect(),
-            }
-        };
-        let (first, second) = (values(&before), values(&after));
-        if !first.is_empty() && !second.is_empty() {
-            rows.push((key.0, key.1.clone(), Comparison::of(&first, &second)));
-        }
-    }
-    rows.sort_by(|a, b| {
-        let size = |row: &(Group, String, Comparison)| row.2.difference().abs();
-        let is_sorted_by_size = [Group::Cause, Group::Finding, Group::TaskType].contains(&a.0);
-        let is_wall = |row: &(Group, String, Comparison)| row.1 != "wall_ns";
-        // Within causes, findings and types the largest change comes first, of the run its wall time.
-        let factor = |row: &(Group, String, Comparison)| FACTORS.iter().position(|(key, _)| *key == row.1);
-        let is_of_factors = a.0 == Group::Efficiency;
-        let by_factor = || if is_of_factors { factor(a).cmp(&factor(b)) } else { Ordering::Equal };
-        a.0.cmp(&b.0).then_with(by_factor).then_with(|| match is_sorted_by_size {
-            true => size(b).total_cmp(&size(a)).then_with(|| a.1.cmp(&b.1)),
-            false => is_wall(a).cmp(&is_wall(b)).then_with(|| a.1.cmp(&b.1)),
-        })
-    });
-    RunDifference { runs: (before.len(), after.len()), facts, notes, labels, rows }
-}
-
-/// Facts of which a side at least knows something.
-fn compare_facts(before: &[RunNumbers], after: &[RunNumbers]) -> Vec<FactDifference> {
-    const MAX_VALUES: usize = 4;
-    let values = |runs: &[RunNumbers], fact: Fact| -> Option<String> {
-        let mut values: Vec<&str> =
-            runs.iter().filter_map(|run| run.facts.get(&fact).map(String::as_str)).collect();
-        values.sort_unstable();
-        values.dedup();
-        let more = values.len().saturating_sub(MAX_VALUES);
-        values.truncate(MAX_VALUES);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        (!values.is_empty()).then(|| values.join(", ") + &more)
-    };
-    let facts = Fact::ALL.into_iter().filter_map(|fact| {
-        let (before, after) = (values(before, fact), values(after, fact));
-        let changed = before.as_ref().zip(after.as_ref()).map(|(before, after)| before != after);
-        (before.is_some() || after.is_some()).then(|| FactDifference {
-            name: fact.name(),
-            before,
-            after,
-            changed,
-        })
-    });
-    facts.collect()
-}
-
-pub(crate) type Numbers = Vec<BTreeMap<(Group, String), f64>>;
-
-/// The numbers of both sides at their common level of detail, and notes on the omitted ones.
-pub(crate) fn at_common_depth(
-    before: &[RunNumbers],
-    after: &[RunNumbers],
-) -> (Numbers, Numbers, Vec<String>) {
-    let all = || before.iter().chain(after);
-    let has = |source: Source| all().any(|run| run.source == source);
-    let mut notes = Vec::new();
-    let is_of_one = all().all(|run| Some(run.source) == all().next().map(|first| first.source));
-    let cuts_graphs = has(Source::Graph) && !is_of_one;
-    // Time of threads, of queues and of workers is not the same.
-    let has_common_causes = is_of_one || !(has(Source::Samples) || has(Source::Queues));
-    // Without times off the CPU, time blocked in program code counts as work.
-    let joins_blocked =
-        has_common_causes && all().any(RunNumbers::knows_blocked) && !all().all(RunNumbers::knows_blocked);
-    if !has_common_causes {
-        notes.push(
-            "causes are not compared: time of workers, of threads and of queues is not the same".to_owned(),
-        );
-    }
-    if cuts_graphs && has_common_causes {
-        notes.push(
-            "causes are compared by category where a side does not separate its causes (a task graph knows what workers wait for)".to_owned(),
-        );
-    }
-    if joins_blocked {
-        notes.push(
-            "blocked is compared as a part of work: a side has no times off the CPU, and does not separate it".to_owned(),
-        );
-    }
-    if !is_of_one {
-        notes.push("findings are not compared: the sides name other places".to_owned());
-    }
-    let cause_of = |cause: Cause| match if cuts_graphs { Source::state_cause(cause) } else { cause } {
-        Cause::Blocked if joins_blocked => Cause::Work,
-        cause => cause,
-    };
-    let numbers = |runs: &[RunNumbers]| -> Numbers {
-        let of_run = |run: &RunNumbers| {
-            let kept = run.numbers.iter().filter(|((group, _), _)| is_of_one || *group != Group::Finding);
-            let mut numbers: BTreeMap<_, _> = kept.map(|(key, value)| (key.clone(), *value)).collect();
-            let blocked = run.causes.get(&Cause::Blocked).copied().filter(|_| joins_blocked);
-            if let Some(blocked) = blocked {
-                let key = |group, name: &str| (group, name.to_owned());
-                let capacity = numbers.get(&key(Group::Run, "capacity_ns")).copied().unwrap_or(1.0);
-                numbers.entry(key(Group::Run, "lost_ns")).and_modify(|lost| *lost -= blocked);
-                let parallel = numbers.entry(key(Group::Efficiency, "parallel"));
-                parallel.and_modify(|share| *share += blocked / capacity.max(1.0));
-            }
-            for (cause, ns) in run.causes.iter().filter(|_| has_common_causes) {
-                *numbers.entry((Group::Cause, cause_of(*cause).name().to_owned())).or_default() += ns;
-            }
-            numbers
-        };
-        runs.iter().map(of_run).collect()
-    };
-    (numbers(before), numbers(after), notes)
-}
-
-impl RunDifference {
-    /// The comparison of a number of the whole run: `wall`, `capacity` or `lost`.
-    pub fn of_run(&self, name: &str) -> Option<&Comparison> {
-        let name = format!("{name}_ns");
-        self.rows.iter().find(|row| row.0 == Group::Run && row.1 == name).map(|row| &row.2)
-    }
-
-    /// The JSON document; `names` are those of the two sides.
-    pub fn report(&self, names: [&str; 2]) -> RunDifferenceReport {
-        let rows = self.rows.iter().map(|(group, name, comparison)| NumberDifference {
-            group: group.name(),
-            name: name.clone(),
-            label: self.labels.get(name).cloned().unwrap_or_else(|| group.label(name)),
-            before: comparison.before,
-            after: comparison.after,
-            difference: comparison.difference(),
-            growth: comparison.growth(),
-            interval_95: comparison.interval.map(|(low, high)| [low, high]),
-            certain: comparison.is_certain(),
-        });
-        let mut rows: Vec<NumberDifference> = rows.collect();
-        separate_labels(&mut rows);
-        RunDifferenceReport {
-            before: RunSet { name: names[0].to_owned(), runs: self.runs.0 },
-            after: RunSet { name: names[1].to_owned(), runs: self.runs.1 },
-            run: self.facts.clone(),
-            verdict: verdict(&rows),
-            notes: self.notes.clone(),
-            rows,
-        }
-    }
-}
-
-/// A time, or a difference of times, in nanoseconds.
-pub(crate) fn time(ns: f64) -> String {
-    let sign = if ns < 0.0 { "−" } else { "" };
-    format!("{sign}{}", format::time(ns.abs().round() as u64))
-}
-
-/// Growth of the wall time that counts as none, and share of the capacity below which a cause has not changed.
-const EQUAL: f64 = 0.01;
-/// Causes that the verdict names.
-const MAX_CAUSES: usize = 3;
-
-/// The change of the wall time, and the causes with the largest changes; `None` without a wall time.
-fn verdict(rows: &[NumberDifference]) -> Option<String> {
-    let of_run = |name: &str| rows.iter().find(|row| row.group == Group::Run.name() && row.name == name);
-    let wall = of_run("wall_ns")?;
-    let growth = wall.growth?;
-    let times = format!("({} → {})", time(wall.before), time(wall.after));
-    let chance = if wall.certain == Some(false) { ", which may be chance" } else { "" };
-    let change = match growth.abs() {
-        small if small < EQUAL => format!("The wall time is about the same {times}"),
-        size => {
-            let word = if growth > 0.0 { "grew" } else { "fell" };
-            format!("The wall time {word} by {:.1} % {times}{chance}", size * 100.0)
-        }
-    };
-    let capacity = largest(rows);
-    let changed = rows.iter().filter(|row| {
-        let is_large = row.difference.abs() >= capacity * EQUAL;
-        row.group == Group::Cause.name() && is_large && row.certain != Some(false)
-    });
-    let causes: Vec<String> = changed
-        .take(MAX_CAUSES)
-        .map(|row| {
-            let sign = if row.difference < 0.0 { "−" } else { "+" };
-            format!("{} {sign}{}", row.label, time(row.difference.abs()))
-        })
-        .collect();
-    let has_causes = rows.iter().any(|row| row.group == Group::Cause.name());
-    Some(match causes.is_empty() {
-        false => format!("{change}; largest changes by cause: {}.", causes.join(", ")),
-        true if has_causes => format!("{change}; no cause changed by more than 1 % of the time."),
-        true => format!("{change}."),
-    })
-}
-
-/// The larger of both sides' capacities, or of other total times.
-pub(crate) fn largest(rows: &[NumberDifference]) -> f64 {
-    let of_run = rows.iter().filter(|row| row.group == Group::Run.name());
-    of_run.map(|row| row.before.max(row.after)).fold(0.0, f64::max)
-}
-
-/// Adds the cause to labels that several rows of a group have, or else the whole name.
-fn separate_labels(rows: &mut [NumberDifference]) {
-    for uses_cause in [true, false] {
-        let mut uses: BTreeMap<(&'static str, String), usize> = BTreeMap::new();
-        for row in rows.iter() {
-            *uses.entry((row.group, row.label.clone())).or_default() += 1;
-        }
-        for row in rows.iter_mut() {
-            if uses.get(&(row.group, row.label.clone())).is_some_and(|uses| *uses > 1) {
-                let cause = row.name.split([':', ' ']).next().and_then(Cause::named).filter(|_| uses_cause);
-                let more = cause.map_or_else(|| row.name.clone(), |cause| cause.label().to_owned());
-                row.label += &format!(" ({more})");
-            }
-        }
     }
 }

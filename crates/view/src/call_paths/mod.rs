@@ -5,6 +5,7 @@ mod difference;
 pub mod json;
 pub(crate) mod profile_facts;
 mod python;
+mod rows;
 mod text;
 mod totals;
 

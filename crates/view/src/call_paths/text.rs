@@ -1,7 +1,8 @@
 //! Call paths as lines.
 
 use super::columns::{is_count, show, word_of};
-use super::json::{CallPathTables, OwnPart, PathRow, PlaceRow, TableOptions};
+use super::json::{CallPathTables, TableOptions};
+use super::rows::{OwnPart, PathRow, PlaceRow};
 use super::{BOLD, CallPaths, DIM, MIN_NAME_COLUMNS, PathsOptions, PathsView};
 use crate::format::{Unit, columns, fit, percent};
 use anstyle::Style;

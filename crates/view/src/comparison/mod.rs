@@ -17,7 +17,8 @@ pub use alignment::{AlignedPart, Alignment};
 pub use call_trees::{JoinedPath, JoinedPaths};
 
 use crate::page::Page;
-use crate::run_numbers::{RunDifferenceReport, RunNumbers, compare_runs};
+use crate::run_difference::{RunDifferenceReport, compare_runs};
+use crate::run_numbers::RunNumbers;
 use schemars::JsonSchema;
 use serde::Serialize;
 use taskscope_analysis::call_paths::TaskContext;
