@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{output, taskscope, text};
+use common::{output, side_by_side, taskscope, text};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -170,11 +170,12 @@ fn traces(imported: &Path) -> Vec<PathBuf> {
     let mut cases = below(corpus.join("slo/cases"));
     cases.push(root().join("crates/analysis/tests/cases/chain-of-idle-workers.json"));
     cases.retain(|case| !case.ends_with("manifest.json"));
-    for (number, case) in cases.iter().enumerate() {
+    let import = |(number, case): (usize, PathBuf)| {
         let trace = imported.join(number.to_string());
         assert!(output(taskscope().arg("import").arg(case).arg("-o").arg(&trace)).status.success());
-        traces.push(trace);
-    }
+        trace
+    };
+    traces.extend(side_by_side(cases.into_iter().enumerate().collect(), import));
     traces.retain(|trace| trace.is_dir());
     traces
 }
@@ -232,7 +233,8 @@ fn outputs_use_the_vocabulary() {
     let mut names = Names::default();
     let mut documents = 0;
     let stored = root().join("crates/cli/tests/traces");
-    for path in traces(imported.path()) {
+    let printed_of = |path: PathBuf| {
+        let mut printed = Vec::new();
         let trace = path.to_str().unwrap();
         let of_all = [
             &["report", "--json", "--section", "all"][..],
@@ -255,17 +257,21 @@ fn outputs_use_the_vocabulary() {
         let of_stored = if path.starts_with(&stored) { &of_stored[..] } else { &[] };
         for arguments in of_all.iter().chain(of_stored) {
             let place = format!("taskscope {} {trace}", arguments.join(" "));
-            let printed = output(taskscope().args(*arguments).arg(trace));
+            let output = output(taskscope().args(*arguments).arg(trace));
             // Damaged traces of the corpus have no report.
-            if !printed.status.success() {
-                continue;
+            if output.status.success() {
+                printed.push((text(&output.stdout), place, arguments.contains(&"--json")));
             }
-            let printed = text(&printed.stdout);
-            names.add_text(&printed, &place);
-            if arguments.contains(&"--json") {
-                names.add_document(&serde_json::from_str(&printed).unwrap(), &place);
-                documents += 1;
-            }
+        }
+        printed
+    };
+    for (printed, place, is_document) in
+        side_by_side(traces(imported.path()), printed_of).into_iter().flatten()
+    {
+        names.add_text(&printed, &place);
+        if is_document {
+            names.add_document(&serde_json::from_str(&printed).unwrap(), &place);
+            documents += 1;
         }
     }
     assert!(documents > 10, "{documents}");
@@ -325,8 +331,8 @@ fn the_text_has_the_words_of_the_vocabulary_for_states() {
         assert!(of_profile.lines().any(is_of_state), "{}: {of_profile}", state.name());
     }
     let mut rows = 0;
-    for trace in traces(here.path()) {
-        let printed = report(&trace);
+    let printed_of = |trace: PathBuf| (report(&trace), trace);
+    for (printed, trace) in side_by_side(traces(here.path()), printed_of) {
         let table = printed.lines().skip_while(|line| !line.contains("Where the time went")).skip(1);
         // Places are indented further; a sentence about CPUs has no share.
         for line in table.filter(|line| line.ends_with('%') && !line.starts_with("   ")) {

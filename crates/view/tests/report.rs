@@ -113,12 +113,20 @@ fn check_golden(name: &str, shown: &str) {
 
 /// Panics if the report does not fit `docs/report.schema.json`, or if its sums are not exact.
 fn check_schema_and_sums(report: &Value) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/report.schema.json");
-    let schema: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-    let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
-    compiler.add_resource("report.json", schema).unwrap();
-    let index = compiler.compile("report.json", &mut schemas).unwrap();
-    schemas.validate(report, index).unwrap_or_else(|error| panic!("{error:#}"));
+    thread_local! {
+        // Its compilation takes far longer than a check.
+        static SCHEMA: (boon::Schemas, boon::SchemaIndex) = {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/report.schema.json");
+            let schema: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+            let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
+            compiler.add_resource("report.json", schema).unwrap();
+            let index = compiler.compile("report.json", &mut schemas).unwrap();
+            (schemas, index)
+        };
+    }
+    SCHEMA.with(|(schemas, index)| {
+        schemas.validate(report, *index).unwrap_or_else(|error| panic!("{error:#}"));
+    });
     let sum = |key: &str| {
         report[key].as_array().unwrap().iter().map(|row| row["ns"].as_u64().unwrap()).sum::<u64>()
     };

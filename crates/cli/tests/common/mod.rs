@@ -8,8 +8,11 @@ pub mod documented;
 pub mod mpi;
 
 use serde_json::Value;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Mutex;
 use std::time::Duration;
 
 /// Variables that would change the behaviour of `record`.
@@ -129,6 +132,22 @@ impl Compiler {
     }
 }
 
+/// The answer for each item, in their order; as many at a time as there are CPUs.
+pub fn side_by_side<T: Send, A: Send>(items: Vec<T>, answer: impl Fn(T) -> A + Sync) -> Vec<A> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let items = Mutex::new(items.into_iter().enumerate());
+    let mut answers: Vec<(usize, A)> = std::thread::scope(|scope| {
+        let work = || {
+            let next = || items.lock().unwrap().next();
+            std::iter::from_fn(next).map(|(place, item)| (place, answer(item))).collect::<Vec<_>>()
+        };
+        let threads: Vec<_> = (0..cpus).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    answers.sort_by_key(|(place, _)| *place);
+    answers.into_iter().map(|(_, answer)| answer).collect()
+}
+
 /// The run file of a trace.
 pub fn run_file(trace: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(trace.join("taskscope-run.json")).unwrap()).unwrap()
@@ -184,11 +203,21 @@ pub fn report_so_far(trace: &Path) -> Option<Value> {
 pub fn check_document(document: &Value) {
     let id = document["schema"].as_str().expect("a document names its schema");
     let name = id.strip_prefix("taskscope-").and_then(|id| id.split('/').next()).expect(id);
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    let text = std::fs::read(docs.join(format!("{name}.schema.json"))).expect(id);
-    let schema: Value = serde_json::from_slice(&text).unwrap();
-    let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
-    compiler.add_resource("document.json", schema).unwrap();
-    let index = compiler.compile("document.json", &mut schemas).unwrap();
-    schemas.validate(document, index).unwrap_or_else(|error| panic!("{error:#}"));
+    thread_local! {
+        // By name; a compilation takes far longer than a check.
+        static SCHEMAS: RefCell<BTreeMap<String, (boon::Schemas, boon::SchemaIndex)>> = const { RefCell::new(BTreeMap::new()) };
+    }
+    let compiled = || {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+        let text = std::fs::read(docs.join(format!("{name}.schema.json"))).expect(id);
+        let schema: Value = serde_json::from_slice(&text).unwrap();
+        let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
+        compiler.add_resource("document.json", schema).unwrap();
+        let index = compiler.compile("document.json", &mut schemas).unwrap();
+        (schemas, index)
+    };
+    SCHEMAS.with_borrow_mut(|all| {
+        let (schemas, index) = all.entry(name.to_owned()).or_insert_with(compiled);
+        schemas.validate(document, *index).unwrap_or_else(|error| panic!("{error:#}"));
+    });
 }
