@@ -52,10 +52,10 @@ fn nothing_is_left_in_object_files() {
             );
             let bytes = std::fs::read(&object).unwrap();
             assert!(!bytes.windows(6).any(|window| window == b"canary"), "{compiler} {standard} keeps texts");
-            // Without the switch the same program compiles, and all of it is there.
-            compile(compiler, language, standard, &["-D_GNU_SOURCE", "-O2", "-c"], &on);
-            assert!(symbols(&on).iter().any(|symbol| symbol == "taskscope_start"));
         }
+        // Without the switch the same program compiles, and all of it is there.
+        compile(compiler, language, standards[0], &["-D_GNU_SOURCE", "-O2", "-c"], &on);
+        assert!(symbols(&on).iter().any(|symbol| symbol == "taskscope_start"));
     }
 }
 

@@ -130,7 +130,7 @@ fn names_are_found_in_a_program_that_was_replaced_by_the_same_build() {
 fn many_threads_on_a_cpu_are_sampled_more_rarely() {
     // Virtual time has two CPUs.
     let threads = 32 * 2;
-    let Some((profile, _)) = profile(threads, "1000", &["serial_between", "25"]) else { return };
+    let Some((profile, _)) = profile(threads, "1000", &["serial_between", "10"]) else { return };
     let (samples, time) = (profile.tree.total(Metric::SAMPLES), profile.tree.total(Metric::TIME));
     assert!(samples > u64::from(threads), "{samples}");
     // Half as often, but for the first ones, when there were few threads.

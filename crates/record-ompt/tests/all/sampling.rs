@@ -88,7 +88,7 @@ fn assert_rooted(trace: &Trace, what: &str) {
 fn stacks_are_followed_to_their_root() {
     for flags in [OPTIMISED, WITH_FRAME_POINTERS] {
         for mode in ["work", "waits", "tasks"] {
-            let Some(run) = sampled(&flags, &[mode, "100"]) else { return };
+            let Some(run) = sampled(&flags, &[mode, "40"]) else { return };
             let (output, trace) = run.output();
             assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
             assert_rooted(&trace, &format!("{mode} {flags:?}"));

@@ -15,7 +15,7 @@ use taskscope_session::Session;
 /// Points of the share that a state may be off.
 const TOLERANCE: f64 = 3.0;
 /// Milliseconds that the programs work at a time.
-const MILLISECONDS: &str = "30";
+const MILLISECONDS: &str = "10";
 
 /// The program's name for a sample's state.
 fn name_of_sample(number: i128, compiler: Compiler) -> &'static str {

@@ -66,8 +66,8 @@ fn children_are_sampled_on_their_own() {
 #[test]
 fn hundreds_of_threads_are_sampled() {
     for compiler in [Compiler::Clang, Compiler::Gcc] {
-        let Some(run) = sampled(compiler, &["work", "30"]) else { continue };
-        let (output, trace) = run.env("OMP_NUM_THREADS", "300").env("TASKSCOPE_SAMPLE", "40").output();
+        let Some(run) = sampled(compiler, &["work", "8"]) else { continue };
+        let (output, trace) = run.env("OMP_NUM_THREADS", "300").env("TASKSCOPE_SAMPLE", "150").output();
         silent(&output);
         trace.assert_sound();
         assert_eq!(trace.count(omp::IMPLICIT_BEGIN), 300);
@@ -80,8 +80,8 @@ fn hundreds_of_threads_are_sampled() {
 #[test]
 fn regions_of_two_threads_eight_deep_are_followed() {
     for compiler in [Compiler::Clang, Compiler::Gcc] {
-        let Some(run) = sampled(compiler, &["nested", "10"]) else { continue };
-        let (output, trace) = run.env("TASKSCOPE_SAMPLE", "40").output();
+        let Some(run) = sampled(compiler, &["nested", "4"]) else { continue };
+        let (output, trace) = run.env("TASKSCOPE_SAMPLE", "100").output();
         silent(&output);
         trace.assert_sound();
         assert_eq!(trace.count(omp::REGION_BEGIN), 255);

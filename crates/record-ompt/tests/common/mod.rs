@@ -7,10 +7,11 @@ mod oracle;
 pub mod profiled;
 pub mod trace;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
 pub use trace::Trace;
 
@@ -60,11 +61,12 @@ pub fn compile_as(file_name: &str, compiler: Compiler, name: &str, flags: &[&str
 }
 
 fn compile_to(file_name: &str, compiler: Compiler, name: &str, flags: &[&str]) -> Option<PathBuf> {
-    static DONE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+    // Of each program, whether it compiles. Tests wait for the compilation of their own program only.
+    static PROGRAMS: Mutex<BTreeMap<PathBuf, Arc<OnceLock<bool>>>> = Mutex::new(BTreeMap::new());
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name).with_extension("c");
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(file_name);
-    let mut done = DONE.lock().unwrap();
-    if !done.contains(&program) {
+    let compiles = PROGRAMS.lock().unwrap().entry(program.clone()).or_default().clone();
+    let compile = || {
         // Test binaries run at the same time: each moves a program of its own into place.
         let part = program.with_extension(format!("part{}", std::process::id()));
         let output = Command::new(compiler.command())
@@ -77,12 +79,12 @@ fn compile_to(file_name: &str, compiler: Compiler, name: &str, flags: &[&str]) -
             .unwrap();
         if !output.status.success() {
             eprintln!("{}", String::from_utf8_lossy(&output.stderr));
-            return None;
+            return false;
         }
         std::fs::rename(&part, &program).unwrap();
-        done.push(program.clone());
-    }
-    Some(program)
+        true
+    };
+    compiles.get_or_init(compile).then_some(program)
 }
 
 /// The library of virtual time (`programs/virtual_time.h`), to be preloaded behind the tool.

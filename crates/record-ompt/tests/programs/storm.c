@@ -5,7 +5,7 @@
 static long sum;
 
 int main(void) {
-    for (int round = 0; round < 4; round++) {
+    for (int round = 0; round < 2; round++) {
 #pragma omp parallel
         {
             for (int i = 0; i < 300; i++) {
@@ -17,7 +17,7 @@ int main(void) {
                     sum++;
             }
 #pragma omp single
-            for (int i = 0; i < 2000; i++) {
+            for (int i = 0; i < 1000; i++) {
 #pragma omp task
                 {
 #pragma omp task
