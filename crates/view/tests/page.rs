@@ -2,14 +2,16 @@
 
 mod common;
 
-use common::{ask, doubtful, page_of, small, viewer_of};
+use common::{ask, doubtful, page_of, small, talking, viewer_of};
 use serde_json::{Value, json};
+use std::sync::atomic::AtomicBool;
 use taskscope_execution::graph::{Access, DeclaredGraph};
 use taskscope_execution::lod::{Flags, Window};
 use taskscope_execution::{
     Change, Definition, Execution, ExecutionBuilder, Observer, Place, Section, State, TaskIndex, ThreadIndex,
     TypeIndex,
 };
+use taskscope_session::cache::Key;
 use taskscope_view::documents::Named;
 use taskscope_view::html;
 use taskscope_view::page::{Direction, Page, Position, SectionFacts};
@@ -338,8 +340,6 @@ fn the_report_of_a_page_is_the_report() {
 
 #[test]
 fn a_page_from_the_cache_answers_as_the_one_that_was_stored() {
-    use std::sync::atomic::AtomicBool;
-    use taskscope_session::cache::Key;
     use taskscope_view::page::{View, packed_rows};
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("small.trace");
@@ -380,6 +380,28 @@ fn a_page_from_the_cache_answers_as_the_one_that_was_stored() {
     // Its bytes stay readable for open pages.
     assert_eq!(range(&stored), range(&page));
     assert!(Page::stored(&root, &key).is_none());
+}
+
+#[test]
+fn a_page_from_the_cache_has_the_messages_of_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("talking.trace");
+    std::fs::create_dir(&root).unwrap();
+    std::fs::write(root.join("stream.obs"), b"stands for a trace").unwrap();
+    let key = Key::of(&root).unwrap();
+    let page = page_of(talking());
+    page.store(&root, &key, &AtomicBool::new(false)).unwrap();
+    let stored = Page::stored(&root, &key).expect("a cache that fits");
+    let all = |page: &Page| {
+        let sections = page.all_tracks().into_iter().map(|track| page.section_at(track, 30_000));
+        json!([
+            page.communication_matrix(0, page.length()),
+            page.flows(0, page.length()),
+            sections.collect::<Vec<_>>()
+        ])
+    };
+    assert_eq!(all(&stored), all(&page));
+    assert!(!page.execution.communication.messages.is_empty());
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod words;
 
 use super::{Instance, Names, Page, PathOfPage, Queue, Queues, time_of};
 use crate::report_json::Report;
+use crate::source_files::SourceRoots;
 use rows::{
     ConstructRow, InstanceRow, ModuleRow, ProcessRow, QueueRow, RankRow, RuleRow, ThreadRow, TypeRow,
 };
@@ -27,7 +28,8 @@ use taskscope_execution::{
 };
 use taskscope_session::cache::{self, Cache, Key};
 use words::{
-    call_of_words, high, low, operation_of_words, pair, rows_of, words, words_of_call, words_of_operation,
+    call_of_words, high, low, message_of_words, operation_of_words, pair, rows_of, words, words_of_call,
+    words_of_message, words_of_operation,
 };
 
 /// Blocks of a thread: seven columns of sections, nine of its pyramid.
@@ -110,8 +112,8 @@ impl Page {
             cut_waits: _,
             part: _,
         } = &*self.execution;
-        // Pages show the peer of a call, without message contents and data.
-        let Communication { ranks, calls, .. } = communication;
+        // Of collective operations pages show the peer that a call waited for.
+        let Communication { ranks, calls, messages, .. } = communication;
         let Catalog { modules, data: _, sites, constructs, types, objects, gaps, operations: _ } = catalog;
         let rules = self.timeline.pyramid(ThreadIndex(0)).map(|p| p.rules().clone()).unwrap_or_default();
         let more = Header {
@@ -208,6 +210,8 @@ impl Page {
             .map(|queue| [words(&queue.operations, words_of_operation), queue.lost.clone().into()])
             .collect();
         blocks.extend(queues.iter().flatten().map(Column::as_bytes));
+        let messages = words(messages, words_of_message);
+        blocks.push(messages.as_bytes());
         cache::save(root, key, &more, &blocks, stop).map(drop)
     }
 
@@ -322,6 +326,8 @@ impl Page {
             end,
         });
         execution.communication.calls = rows_of(&table(8)?, call_of_words);
+        execution.communication.messages =
+            rows_of(&table(QUEUES + 2 * header.queues.len())?, message_of_words);
         for row in &header.ranks {
             let rank = Rank { job: row.job, rank: row.rank, ranks: row.ranks };
             execution.communication.ranks.insert(row.process, rank);
@@ -370,6 +376,7 @@ impl Page {
             messages: OnceLock::new(),
             type_rows: OnceLock::new(),
             queued,
+            sources: SourceRoots::default(),
             highlighted: Mutex::default(),
             last_part: Mutex::default(),
         })

@@ -1,7 +1,7 @@
 //! Rows of tables as words of 64 bits.
 
 use super::super::QueueOperation;
-use taskscope_execution::messages::{Call, PeerWait, PeerWaitKind};
+use taskscope_execution::messages::{Call, Message, PeerWait, PeerWaitKind};
 use taskscope_execution::{Column, ProcessIndex, ThreadIndex};
 
 pub(super) fn pair(high: u32, low: u32) -> u64 {
@@ -41,6 +41,16 @@ pub(super) fn call_of_words([who, start, end, wait, until, what, bytes]: [u64; 7
     let (thread, function) = (ThreadIndex(high(who)), low(who));
     let (place, count) = (taskscope_execution::Place::from_packed(high(what)), low(what));
     Call { thread, function, place, start, end, count, bytes, wait }
+}
+
+pub(super) fn words_of_message(message: &Message) -> [u64; 6] {
+    let Message { sender, sent, receiver, posted, received, call, bytes } = *message;
+    [pair(sender.0, receiver.0), sent, posted, received, u64::from(call), bytes]
+}
+
+pub(super) fn message_of_words([who, sent, posted, received, call, bytes]: [u64; 6]) -> Message {
+    let (sender, receiver) = (ThreadIndex(high(who)), ThreadIndex(low(who)));
+    Message { sender, sent, receiver, posted, received, call: low(call), bytes }
 }
 
 pub(super) fn words_of_operation(o: &QueueOperation) -> [u64; 9] {
