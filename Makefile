@@ -53,6 +53,7 @@ help:
 	@echo "make test-exports       open exports of stored recordings in Perfetto's trace processor, OTF2's reader, pj_dump, and compare counts and sums"
 	@echo "make test-dask          record the tasks of a Dask cluster, import them (installs distributed below target)"
 	@echo "make schemas            write docs/*.schema.json from the structures of the JSON documents"
+	@echo "make test-axe TRACE=T   check the pages of a run for accessibility with axe-core (AFTER=T2: also comparison and history)"
 	@echo "make lint               prose, formatting, clippy, documentation, modules of pages"
 	@echo "make docs               the book in target/book; its links, and its commands (installs mdbook below target/tools: minutes)"
 	@echo "make pictures           the pictures of docs/img, from new recordings (Chromium, Node, an idle machine)"
@@ -255,6 +256,11 @@ lint: lint-web
 	@$(CARGO) fmt --manifest-path query/Cargo.toml --check
 	@$(cargo) clippy --workspace --all-targets -- -D warnings
 	@RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(cargo) doc --workspace --no-deps --document-private-items
+
+# Accessibility of the report and of the viewer in each of its states (axe-core).
+.PHONY: test-axe
+test-axe:
+	@scripts/test-axe $(TRACE) $(AFTER)
 
 # The modules of pages: types by their comments, and what is most often wrong.
 .PHONY: lint-web

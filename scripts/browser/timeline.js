@@ -52,6 +52,26 @@ await step('bars have names as soon as these fit, inside of them, and the librar
     });
   }
 });
+await step('threads are shown by process, workers alone, those with most loss first, or the n-th of each process together', async () => {
+  const tracks = () => timeline('t.rows.filter((row) => row.kind === "track").map((row) => row.track)');
+  const before = await tracks();
+  const kinds = () => timeline('t.rows.filter((row) => row.kind === "process").length');
+  assert.equal(await kinds(), 2);
+  const { workers, lost, nth } = expected.orders;
+  for (const [order, wanted] of [['workers', workers], ['lost', lost], ['nth', nth]]) {
+    await page.selectOption('#order', order);
+    assert.deepEqual(await tracks(), wanted, order);
+    assert.equal(await kinds(), 0);
+    assert.match(await timeline('t.rows.find((row) => row.kind === "track").label'), /^process \d+, thread /);
+  }
+  await eventually(async () => assert.ok(page.url().includes('order=nth'), page.url()));
+  await page.reload();
+  await ready(page);
+  await settled(page);
+  assert.deepEqual(await tracks(), nth);
+  await page.selectOption('#order', '');
+  assert.deepEqual(await tracks(), before);
+});
 await step('the strip of the whole run shows the visible part, and moves it', async () => {
   await timeline('t.show(t.length / 4, t.length / 2)');
   await settled(page);
@@ -213,14 +233,14 @@ await step('rows are filtered by words and put on top, and a link keeps both', a
   await press('p');
   await page.fill('#only', '');
   const [first, ...others] = await labels();
-  assert.ok(first.startsWith(wanted) && others.length === all.length, `${first} before ${others}`);
+  assert.ok(first.includes(wanted) && others.length === all.length, `${first} before ${others}`);
   await page.fill('#only', wanted);
   await eventually(async () => assert.ok(page.url().includes('only=') && page.url().includes('top='), page.url()));
   await page.reload();
   await ready(page);
   await settled(page);
   assert.equal(await page.inputValue('#only'), wanted);
-  assert.ok((await labels())[0].startsWith(wanted) && (await labels()).length === 2);
+  assert.ok((await labels())[0].includes(wanted) && (await labels()).length === 2);
   await page.fill('#only', '');
   await timeline('(t.focusRow = t.rows.findIndex((row) => row.kind === "track"), 0)');
   await page.focus('canvas.timeline');

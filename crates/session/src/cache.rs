@@ -100,12 +100,19 @@ pub fn places(root: &Path) -> Vec<PathBuf> {
 
 /// Possible places of a part of the cache; its name comes after the ending.
 fn places_of(root: &Path, part: &str) -> Vec<PathBuf> {
-    let ending = if part.is_empty() { ".cache".to_string() } else { format!(".cache.{part}") };
+    match part {
+        "" => places_beside(root, ".cache"),
+        part => places_beside(root, &format!(".cache.{part}")),
+    }
+}
+
+/// Possible places of a file with this ending that belongs to a trace, the better one first.
+pub(crate) fn places_beside(root: &Path, ending: &str) -> Vec<PathBuf> {
     let mut places = Vec::new();
     let Ok(root) = root.canonicalize() else { return places };
     if let Some(name) = root.file_name() {
         let mut name = name.to_owned();
-        name.push(&ending);
+        name.push(ending);
         places.push(root.with_file_name(name));
     }
     if let Some(directory) = directory() {

@@ -8,7 +8,7 @@
 //!
 //! | modules | content | begin at |
 //! | --- | --- | --- |
-//! | `run_file`, `profiles`, `cache` | files beside the events | [`RunFile::load`], [`merge_profiles`], [`cache::Cache`] |
+//! | `run_file`, `profiles`, `cache`, `beside` | files beside the events | [`RunFile::load`], [`merge_profiles`], [`cache::Cache`], [`read_beside`] |
 //! | [`devices`] | device queues, and the calls that concern them | [`devices::read_devices`] |
 //! | [`selection`] | which events a command is about | [`selection::Selection`] |
 //! | `names` | code sites, data and call paths in words | [`Places`], [`name_call_paths`] |
@@ -19,6 +19,7 @@
 //! | `off_cpu_of_run` | times off the CPU, for slices | [`off_cpu_of_run()`] |
 #![forbid(unsafe_code)]
 
+mod beside;
 pub mod cache;
 pub mod devices;
 pub mod graph;
@@ -37,6 +38,7 @@ mod session;
 mod side;
 mod task_graph;
 
+pub use beside::{read_beside, write_beside};
 pub use devices::work::{CallWait, call_waits};
 pub use names::{Caller, Places, ProfileWaitNames, name_call_paths, words_of_code};
 pub use off_cpu_of_run::off_cpu_of_run;

@@ -46,6 +46,7 @@ pub mod schemas;
 mod section;
 pub mod server;
 mod sheet;
+pub mod source_files;
 mod talp;
 mod thread_split;
 mod thread_waits;

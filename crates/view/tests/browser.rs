@@ -12,8 +12,8 @@ use std::sync::Arc;
 use taskscope_execution::lod::Window;
 use taskscope_execution::view::View as Family;
 use taskscope_execution::{
-    Change, Execution, ExecutionBuilder, NO_TIME, Observer, RegionIndex, Section, SiteIndex, Span, State,
-    TaskIndex, ThreadIndex,
+    Change, Execution, ExecutionBuilder, Group, NO_TIME, Observer, RegionIndex, Section, SiteIndex, Span,
+    State, TaskIndex, ThreadIndex,
 };
 use taskscope_profile::named::{CallTree, Label, StepKind};
 use taskscope_profile::{FrameKind, Metric, ROOT};
@@ -24,8 +24,9 @@ use taskscope_view::comparison::{Comparison, ShownRun, Side};
 use taskscope_view::documents::Notice;
 use taskscope_view::history::{DatedRun, History};
 use taskscope_view::html;
-use taskscope_view::page::{Direction, Page, View, packed_rows};
+use taskscope_view::page::{Direction, LineHeat, Page, SourceOf, View, packed_rows};
 use taskscope_view::server::Viewer;
+use taskscope_view::source_files::SourceRoots;
 
 fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/browser")
@@ -223,6 +224,29 @@ fn names_in(page: &Page, track: ThreadIndex, from: u64, to: u64) -> Value {
     json!({ "from": from, "to": to, "track": track.0, "bars": bars.collect::<Vec<_>>() })
 }
 
+/// Tracks in each order of threads.
+fn orders_of(page: &Page) -> Value {
+    let threads = &page.execution.threads;
+    let all: Vec<usize> = page.listed_tracks().into_iter().map(|track| track.index()).collect();
+    let workers: Vec<usize> = all.iter().copied().filter(|track| threads[*track].worker).collect();
+    let useful_share = |track: usize| {
+        let sum = |is_counted: fn(&Span) -> bool| {
+            let counted = threads[track].track.spans().into_iter().filter(is_counted);
+            counted.map(|span| span.nanos()).sum::<u64>() as f64
+        };
+        sum(|span| span.section.state.group() == Group::Useful) / sum(|_| true)
+    };
+    let mut lost = workers.clone();
+    lost.sort_by(|a, b| useful_share(*a).total_cmp(&useful_share(*b)));
+    let nth = |track: &usize| {
+        let before = all.iter().take_while(|other| *other != track);
+        before.filter(|other| threads[**other].process == threads[*track].process).count()
+    };
+    let mut together = all.clone();
+    together.sort_by_key(nth);
+    json!({ "workers": workers, "lost": lost, "nth": together })
+}
+
 #[test]
 fn the_timeline_shows_names_colours_and_flows() {
     if !taskscope_prerequisite::has_browser(&scripts()) {
@@ -247,6 +271,7 @@ fn the_timeline_shows_names_colours_and_flows() {
     let expected = json!({
         "address": viewer.address(),
         "task": { "answer": task },
+        "orders": orders_of(&page),
         "flows": { "from": from, "to": to, "answer": page.flows(from, to) },
         "totals": { "text": "trsm", "answer": page.search_totals("trsm") },
         "talking": { "address": talking.address(), "at": 20_000, "matrix": matrix },
@@ -255,6 +280,74 @@ fn the_timeline_shows_names_colours_and_flows() {
     });
     std::fs::write(folder.path().join("expected.json"), expected.to_string()).unwrap();
     run("timeline.js", folder.path());
+}
+
+#[test]
+fn notes_and_links_outlive_the_page() {
+    if !taskscope_prerequisite::has_browser(&scripts()) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("x.trace");
+    std::fs::create_dir(&root).unwrap();
+    let page = Arc::new(Page::analysed(Session::in_memory(&root, small())));
+    let viewer = Viewer::start(page.clone(), 0).unwrap();
+    let (track, span) = find(&page, |s| s.section.state == State::Task && s.nanos() > 1500);
+    let expected = json!({
+        "address": viewer.address(),
+        "token": viewer.token(),
+        "section": { "track": track.0, "start": span.start - page.start(), "end": span.end - page.start() },
+        "stored": folder.path().join("x.trace.notes.json"),
+    });
+    std::fs::write(folder.path().join("expected.json"), expected.to_string()).unwrap();
+    run("notes.js", folder.path());
+}
+
+#[test]
+fn sources_have_the_time_of_their_lines() {
+    if !taskscope_prerequisite::has_browser(&scripts()) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let sources = folder.path().join("sources");
+    std::fs::create_dir_all(sources.join("src")).unwrap();
+    let text: String = (1..=9000).map(|line| format!("\tline<b>{line}</b> \u{202e}= {line};\n")).collect();
+    std::fs::write(sources.join("src/gemm.c"), text).unwrap();
+    let row = |file: &str, line: u32, own: u64| json!({ "name": format!("{file}:{line}"), "function": "f", "file": file, "line": line, "state": null, "own": own, "total": own });
+    let files = ["/build/src/gemm.c", "/build/src/gone.c", "/etc/passwd"];
+    let lines =
+        [row(files[0], 5000, 700), row(files[0], 5002, 200), row(files[1], 7, 100), row(files[2], 1, 50)];
+    let no_rows = json!({ "all": 0, "with_line": 0 });
+    let call_paths = json!({
+        "sorted_by": "time_ns", "is_time_sampled": false, "other_threads_ns": 0, "totals": {}, "paths": [], "top_down": [],
+        "bottom_up": [], "functions": [], "loops": [], "lines": lines, "balances": [],
+        "row_counts": { "functions": no_rows, "loops": no_rows, "lines": no_rows }, "samples": { "count": 4 },
+        "counted_further_out": 0, "run_totals": {}, "processes": [], "notes": [],
+    });
+    let mut page = page_of(small());
+    page.report.call_paths = serde_json::from_value(call_paths).unwrap();
+    page.report.start_unix_ns = Some(1);
+    page.report.blame[0].place = Some("f [task at gemm.c:5001]".to_owned());
+    let blamed = page.report.blame[0].ns;
+    page.look_for_sources(SourceRoots::of([sources]));
+    let answer = page.source(&SourceOf::Hottest, 0, page.length()).unwrap();
+    let heat = |line: u32, blamed_ns: u64, sampled_ns: u64| LineHeat {
+        line,
+        blamed_ns,
+        sampled_ns,
+        ..LineHeat::default()
+    };
+    assert_eq!(answer.heat, [heat(5000, 0, 700), heat(5001, blamed, 0), heat(5002, 0, 200)]);
+    assert_eq!((answer.lines.len(), answer.first_line, answer.lines_count), (4000, 3001, 9000));
+    assert_eq!((answer.line, answer.is_newer), (Some(5000), Some(true)));
+    assert_eq!(answer.files.iter().map(|row| row.file.as_str()).collect::<Vec<_>>(), files);
+    assert_eq!(page.source(&SourceOf::File("/etc/hostname".to_owned()), 0, 9), None, "no file of the run");
+    let refused = page.source(&SourceOf::File(files[2].to_owned()), 0, 9).unwrap();
+    assert_eq!((refused.lines.len(), refused.path), (0, None), "outside of the roots");
+    let viewer = Viewer::start(Arc::new(page), 0).unwrap();
+    let expected = json!({ "address": viewer.address(), "answer": answer });
+    std::fs::write(folder.path().join("expected.json"), expected.to_string()).unwrap();
+    run("source.js", folder.path());
 }
 
 /// A run of four threads with a parallel region of each length, 10 µs apart; tasks fill them but on the first thread.

@@ -3,15 +3,20 @@
 mod common;
 
 use common::{ask, ask_with, send, small, viewer_of};
+use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::Duration;
+use taskscope_session::Session;
+use taskscope_view::page::{NoteFile, Page};
+use taskscope_view::server::Viewer;
 
 #[test]
 fn a_request_without_the_token_is_refused() {
     let (_, viewer) = viewer_of(small());
     let host = format!("127.0.0.1:{}", viewer.port());
-    for target in ["/", "/api/overview", "/api/rows?level=9&first=0&count=9", "/nowhere"] {
+    for target in ["/api/overview", "/api/rows?level=9&first=0&count=9", "/api/notes", "/nowhere"] {
         assert_eq!(ask_with(&viewer, target, &[("Host", &host)]).status, 401, "{target}");
         let wrong = "0".repeat(32);
         for token in ["", "x", wrong.as_str(), &viewer.token()[..31]] {
@@ -30,6 +35,61 @@ fn a_request_without_the_token_is_refused() {
         page.head
     );
     assert_eq!(ask(&viewer, "/api/overview").status, 200);
+    // Without it the page has no data, and asks for it.
+    let open = ask_with(&viewer, "/", &[("Host", &host)]);
+    assert_eq!((open.status, &open.body), (200, &page.body));
+    assert!(!String::from_utf8_lossy(&open.body).contains("small.trace"));
+}
+
+#[test]
+fn notes_are_kept_beside_the_trace_and_changed_with_the_token_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("x.trace");
+    std::fs::create_dir(&root).unwrap();
+    let page = Arc::new(Page::analysed(Session::in_memory(&root, small())));
+    let viewer = Viewer::start(page, 0).unwrap();
+    let host = format!("127.0.0.1:{}", viewer.port());
+    let change = |method: &str, target: &str, token: &str, body: &str| {
+        let (length, line) = (body.len(), format!("X-Taskscope-Token: {token}\r\n"));
+        let head =
+            format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{line}Content-Length: {length}\r\n");
+        send(&viewer, format!("{head}Connection: close\r\n\r\n{body}").as_bytes())
+    };
+    let note = |id: &str, from: u64, text: &str| json!({ "id": id, "run": "1.2", "from_ns": from, "to_ns": 90, "text": text });
+    let file = |notes: &[Value]| json!({ "notes": notes }).to_string();
+    let token = viewer.token();
+    let two = file(&[note("b", 20, "later"), note("a", 10, "first")]);
+    for wrong in ["", "0123"] {
+        assert_eq!(change("PUT", "/api/notes", wrong, &two).status, 401);
+        assert_eq!(change("DELETE", "/api/notes?id=a", wrong, "").status, 401);
+    }
+    let with_query = format!("/api/notes?token={token}");
+    assert_eq!(change("PUT", &with_query, "", &two).status, 401, "a link alone changes nothing");
+    assert_eq!(change("POST", "/api/notes", token, &two).status, 405);
+    let far = note("c", 91, "ends before it begins");
+    let long = note("c", 1, &"x".repeat(5000));
+    for wrong in ["", "{}", "[]", &file(&[far]), &file(&[long]), &file(&[note("../c", 1, "no word")])] {
+        assert_eq!(change("PUT", "/api/notes", token, wrong).status, 400, "{wrong}");
+    }
+    let huge = format!("{{\"notes\":[],\"x\":\"{}\"}}", "x".repeat(5 << 20));
+    assert!([0, 413].contains(&change("PUT", "/api/notes", token, &huge).status));
+    let stored = folder.path().join("x.trace.notes.json");
+    assert!(!stored.exists());
+    let texts = |answer: &[u8]| {
+        let file: NoteFile = serde_json::from_slice(answer).unwrap();
+        file.notes.into_iter().map(|note| note.text).collect::<Vec<_>>()
+    };
+    assert_eq!(texts(&change("PUT", "/api/notes", token, &two).body), ["first", "later"]);
+    assert_eq!(texts(&std::fs::read(&stored).unwrap()), ["first", "later"]);
+    let again = file(&[note("a", 30, "moved")]);
+    assert_eq!(texts(&change("PUT", "/api/notes", token, &again).body), ["later", "moved"]);
+    assert_eq!(texts(&change("DELETE", "/api/notes?id=b", token, "").body), ["moved"]);
+    assert_eq!(texts(&ask(&viewer, "/api/notes").body), ["moved"]);
+    std::fs::write(&stored, "no notes").unwrap();
+    let damaged = change("PUT", "/api/notes", token, &two);
+    assert_eq!(damaged.status, 500);
+    assert!(String::from_utf8_lossy(&damaged.body).contains("x.trace.notes.json"));
+    assert_eq!(std::fs::read(&stored).unwrap(), b"no notes", "what is not understood is not replaced");
 }
 
 #[test]

@@ -1,6 +1,9 @@
-// What lies over the rows: arrows between tasks, marks, the selected range, the cursor.
+// What lies over the rows: arrows between tasks, marks, the selected range, the cursor, flags of notes.
 
 import { RULER } from './rows.js';
+
+/** Pixels around the flag of a note where the pointer finds it. */
+const NEAR_FLAG = 7;
 
 /** Lines of what is opened, and of the visible part: between tasks, messages, wakes, submissions. @param {import('./timeline.js').TimelineView} timeline */
 export function drawEdges(timeline) {
@@ -68,4 +71,26 @@ export function drawMarks(timeline) {
     context.fillRect(timeline.xOf(timeline.cursor), RULER, 1, timeline.height);
   }
   context.restore();
+}
+
+/** Draws a flag above the rows at each note, and a line through them. @param {import('./timeline.js').TimelineView} timeline */
+export function drawNotes(timeline) {
+  const { context, theme } = timeline;
+  context.fillStyle = theme.text;
+  for (const { from_ns: at } of timeline.notes) {
+    if (at < timeline.from || at > timeline.from + timeline.span) continue;
+    const x = Math.round(timeline.xOf(at));
+    context.fillRect(x, 0, 1, 20);
+    context.beginPath();
+    context.moveTo(x, 0);
+    context.lineTo(x + 8, 4);
+    context.lineTo(x, 8);
+    context.fill();
+  }
+}
+
+/** The note whose flag is at a place above the rows. @param {import('./timeline.js').TimelineView} timeline @param {number} x @returns {import('./notes.js').Note | undefined} */
+export function noteAt(timeline, x) {
+  const distance = (note) => Math.abs(timeline.xOf(note.from_ns) + 3 - x);
+  return timeline.notes.filter((note) => distance(note) <= NEAR_FLAG).sort((a, b) => distance(a) - distance(b))[0];
 }

@@ -67,8 +67,9 @@ export async function showSection(viewer, found, isNewest) {
   const list = (words) => (words.length ? element('ul', {}, ...words.map((line) => element('li', {}, line))) : '');
   const messages = messageLines(found, name);
   const select = element('button', { type: 'button', onclick: () => viewer.timeline.select(found.start, found.end) }, 'select its time (m)');
+  const source = found.line ? element('button', { type: 'button', id: 'its-source', onclick: () => viewer.showSource() }, 'source (c)') : '';
   viewer.panel.replaceChildren(element('h2', { id: 'section-title' }, fitText(sectionTitle(found), 120)), factList(viewer, facts),
-    list([...blameLines(found, name), ...remarkLines(found)]), messages.length ? element('div', { id: 'messages' }, element('h3', {}, 'Messages'), list(messages)) : '', select);
+    list([...blameLines(found, name), ...remarkLines(found)]), messages.length ? element('div', { id: 'messages' }, element('h3', {}, 'Messages'), list(messages)) : '', select, ' ', source);
   viewer.timeline.edges = edgesOfSection(found);
   viewer.timeline.redraw();
   if (found.task_ref) await showTask(viewer, found.task_ref, false, isNewest);
@@ -102,7 +103,7 @@ export async function showTask(viewer, ref, alone = true, isNewest = viewer.turn
     factList(viewer, [['type', fitText(task.type, 100)], ...(task.line && !task.type.includes(task.line) ? [['line', task.line]] : []), ...(task.status === 'ended' ? [] : [['status', task.status]]),
       ...(task.parent_ref === null ? [] : [['parent', go(task.parent_ref)]])]),
     element('h3', {}, 'Why then?'), stepsOfTask(viewer, task, time, critical ? go(critical.task_ref, ` ${shortName(critical.type)}`) : null),
-    task.others_count === 0 ? null : element('div', {}, element('h4', {}, `others of viewer number: ${formatCount(task.others_count)}`),
+    task.others_count === 0 ? null : element('div', {}, element('h4', {}, `others of this number: ${formatCount(task.others_count)}`),
       element('ul', {}, ...task.others.slice(0, 12).map((other) => element('li', {}, go(other), other.at === null ? '' : `, ${task.created === null ? 'from' : 'created at'} ${formatStart(other.at, lasts)}`)))),
     list('depends on', task.predecessors, task.predecessors_count), list('others depend on it', task.successors, task.successors_count));
   if (alone) {
@@ -177,7 +178,7 @@ export function showRun(viewer) {
 export function showKeys(viewer) {
   viewer.turnPanel();
   const keys = [['+ − / w s', 'zoom'], ['← → / a d', 'pan'], ['↑ ↓', 'thread above, below'], ['PgUp PgDn', 'scroll'], ['Home', 'whole run'], [', .', 'previous, next section of the thread'],
-    ['Enter', 'open the section at the cursor'], ['space', 'fold or unfold'], ['/', 'search'], ['n N', 'next, previous match'], ['h', 'highlight matches'], ['e', 'arrows of the visible part'], ['p', 'put the row on top, or back'], ['f', 'zoom to the selection, or to the opened section'], ['m', 'select the time of the opened section'], ['[ ]', 'less, more room for names of rows'], ['Esc', 'clear'],
+    ['Enter', 'open the section at the cursor'], ['space', 'fold or unfold'], ['/', 'search'], ['n N', 'next, previous match'], ['h', 'highlight matches'], ['e', 'arrows of the visible part'], ['p', 'put the row on top, or back'], ['f', 'zoom to the selection, or to the opened section'], ['m', 'select the time of the opened section'], ['c', 'source of the opened section, or the file with most time'], ['b', 'notes, and a new one'], ['[ ]', 'less, more room for names of rows'], ['Esc', 'clear'],
     ['ctrl+wheel', 'zoom'], ['wheel, drag', 'scroll, pan'], ['shift+drag', 'select a range: measure, tables'], ['click', 'open a section and its task'], ['pinch', 'zoom on a touch screen']];
   viewer.panel.replaceChildren(element('h2', {}, 'Keys'), factList(viewer, keys));
 }

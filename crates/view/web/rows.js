@@ -50,7 +50,49 @@ export function placeOf(row) {
   return row.foreign ? { view: row.view, track: row.track } : { track: row.track };
 }
 
-/** Which rows are shown: those whose names have all words, and the ones on top, by their keys in this order. @typedef {{words: string, top: string[]}} Chosen */
+/** Orders of threads, by name. @type {{[name: string]: string}} */
+export const ORDERS = { '': 'by process', workers: 'workers only', lost: 'most lost first', nth: 'n-th threads together' };
+
+/** Which rows are shown: those whose names have all words, and the ones on top, by their keys in this order. @typedef {{words: string, top: string[], order: string}} Chosen */
+
+/** The share of each worker's time that is not useful, by what names a thread in the report. @param {any} overview @returns {Map<string, number>} */
+function lostShares(overview) {
+  const isUseful = new Set(overview.states.filter(({ group }) => group === 'useful').map(({ name }) => name));
+  const rows = (overview.report && overview.report.thread_states) || [];
+  return new Map(rows.map(({ pid, tid, kind, states }) => {
+    const times = /** @type {[string, number][]} */ (Object.entries(states));
+    const all = times.reduce((sum, [, ns]) => sum + ns, 0);
+    const useful = times.reduce((sum, [name, ns]) => sum + (isUseful.has(name) ? ns : 0), 0);
+    return [`${pid}/${tid}/${kind === 'cpu'}`, all ? 1 - useful / all : 0];
+  }));
+}
+
+/**
+ * Tracks in an order without groups, or null for groups by process.
+ * @param {any} overview
+ * @param {any[]} tracks
+ * @param {string} order
+ * @returns {any[] | null}
+ */
+function orderedTracks(overview, tracks, order) {
+  const workers = tracks.some((track) => track.worker) ? tracks.filter((track) => track.worker) : tracks;
+  if (order === 'workers') return workers;
+  if (order === 'lost') {
+    const lost = lostShares(overview);
+    const of = (track) => lost.get(`${overview.processes[track.process].pid}/${track.tid}/${track.kind === 'cpu'}`) ?? 0;
+    return [...workers].sort((a, b) => of(b) - of(a));
+  }
+  if (order === 'nth') {
+    const seen = new Map();
+    const numbered = tracks.map((track) => {
+      const number = seen.get(track.process) ?? 0;
+      seen.set(track.process, number + 1);
+      return { track, number };
+    });
+    return numbered.sort((a, b) => a.number - b.number).map(({ track }) => track);
+  }
+  return null;
+}
 
 /** What names a row of a track among the chosen ones. @param {Row} row */
 export const rowKey = (row) => `${row.view}/${row.track}`;
@@ -64,7 +106,7 @@ export const rowKey = (row) => `${row.view}/${row.track}`;
  * @param {Chosen} [chosen]
  * @returns {Row[]}
  */
-export function rowsOf(overview, views, collapsed, rowHeight, chosen = { words: '', top: [] }) {
+export function rowsOf(overview, views, collapsed, rowHeight, chosen = { words: '', top: [], order: '' }) {
   /** @type {Row[]} */
   const rows = [];
   let y = 0;
@@ -73,6 +115,15 @@ export function rowsOf(overview, views, collapsed, rowHeight, chosen = { words: 
   const wanted = chosen.words.toLowerCase().split(/\s+/).filter((word) => word);
   const has = (/** @type {string} */ label) => wanted.every((word) => label.toLowerCase().includes(word));
   const ofThread = (track, view) => ({ kind: 'track', height: rowHeight, label: trackLabel(track), track: track.track, view });
+  /** With its process in its name, as it is not among the threads of that. */
+  const ofThreadAlone = (track, view) => {
+    const row = ofThread(track, view);
+    const { rank } = processes[track.process];
+    if (processes.length === 1) return row;
+    // Names are cut in their middle: the rank and the number of the thread stay.
+    const label = typeof rank === 'number' ? `rank ${rank}, ${row.label.replace(/^thread /, '')}` : `${processLabel(processes[track.process])}, ${row.label}`;
+    return { ...row, label };
+  };
   const ofView = (row, view) => ({ kind: 'track', height: rowHeight, label: row.label, track: row.track, view, foreign: true, thread: row.thread });
   const tracks = wanted.length ? overview.tracks.filter((track) => has(`${trackLabel(track)} ${processLabel(processes[track.process])} ${processes[track.process].node}`)) : overview.tracks;
   const nodes = [...new Set(tracks.map((track) => processes[track.process].node))];
@@ -85,8 +136,7 @@ export function rowsOf(overview, views, collapsed, rowHeight, chosen = { words: 
     const found = own && (own.rows || overview.tracks).find((row) => row.track === track);
     if (!found) return [];
     if (own.rows) return [ofView(found, view)];
-    const row = ofThread(found, view);
-    return [processes.length > 1 ? { ...row, label: `${row.label}, ${processLabel(processes[found.process])}` } : row];
+    return [ofThreadAlone(found, view)];
   };
   const onTop = chosen.top.flatMap(rowOnTop);
   if (onTop.length) {
@@ -103,6 +153,11 @@ export function rowsOf(overview, views, collapsed, rowHeight, chosen = { words: 
     if (collapsed.has(`view ${view}`)) continue;
     if (words.rows) {
       for (const row of own) add(ofView(row, view));
+      continue;
+    }
+    const ordered = orderedTracks(overview, tracks, chosen.order);
+    if (ordered) {
+      ordered.forEach((track) => add(ofThreadAlone(track, view)));
       continue;
     }
     for (const node of nodes) {

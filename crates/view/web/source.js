@@ -18,6 +18,35 @@ export function readJson(text) {
   return JSON.parse(text.replace(ACTS, '\ufffd').replace(PILES, '$1'));
 }
 
+/** Under which name the browser keeps the token of the server at this address: links of an earlier server have another one. */
+const TOKEN_NAME = 'taskscope-token';
+
+/** The token that this browser used last at this address; none where it keeps nothing. */
+function keptToken() {
+  try {
+    return localStorage.getItem(TOKEN_NAME) || '';
+  } catch {
+    return '';
+  }
+}
+
+/** @param {string} token */
+function keepToken(token) {
+  try {
+    localStorage.setItem(TOKEN_NAME, token);
+  } catch {
+    // Then links of an earlier server ask for the token.
+  }
+}
+
+/** The overview with this token; null where the server does not take it. @param {string} base @param {string} token */
+async function overviewWith(base, token) {
+  const response = await fetch(`${base}/overview`, { headers: { 'x-taskscope-token': token }, cache: 'no-store' });
+  if (response.status === 401) return null;
+  if (!response.ok) throw new Error(await response.text());
+  return readJson(await response.text());
+}
+
 /** Lists the rows of device queues among the views of a run. @param {any} overview */
 function listDevices(overview) {
   const { devices } = overview;
@@ -72,15 +101,23 @@ export class ServerSource {
   }
 
   /**
-   * The run that a server shows, which wants the token of the page's address.
+   * The run that a server shows, which wants the token of the page's address, or the one that this browser used last; null without
+   * the right one.
    * @param {string} base where the server answers
-   * @returns {Promise<{source: ServerSource, overview: any}>}
+   * @returns {Promise<{source: ServerSource, overview: any} | null>}
    */
   static async open(base) {
-    const token = new URLSearchParams(location.search).get('token') || '';
-    const response = await fetch(`${base}/overview`, { headers: { 'x-taskscope-token': token }, cache: 'no-store' });
-    if (!response.ok) throw new Error(await response.text());
-    const overview = readJson(await response.text());
+    let token = new URLSearchParams(location.search).get('token') || '';
+    let overview = await overviewWith(base, token);
+    if (!overview) {
+      token = keptToken();
+      overview = token && await overviewWith(base, token);
+      if (!overview) return null;
+      const address = new URL(location.href);
+      address.searchParams.set('token', token);
+      history.replaceState(null, '', address);
+    }
+    keepToken(token);
     listDevices(overview);
     return { source: new ServerSource(token, overview.start_ns, base), overview };
   }
@@ -107,6 +144,20 @@ export class ServerSource {
    */
   async json(path, query = {}) {
     return readJson(await (await this.request(path, query)).text());
+  }
+
+  /**
+   * Changes what the server keeps.
+   * @param {string} path
+   * @param {'PUT' | 'DELETE'} method
+   * @param {{[key: string]: string}} query
+   * @param {any} [body]
+   * @returns {Promise<any>}
+   */
+  async change(path, method, query, body) {
+    const response = await fetch(`${this.base}/${path}?${new URLSearchParams(query)}`, { method, headers: { 'x-taskscope-token': this.token }, body: body && JSON.stringify(body), cache: 'no-store' });
+    if (!response.ok) throw new Error((await response.text()) || `the viewer answered ${response.status}`);
+    return readJson(await response.text());
   }
 
   /**

@@ -104,7 +104,8 @@ export function table(caption, columns, rows, shown = 12, { isTree = false } = {
   const titles = columns.map((column, i) => {
     const sorts = !isTree && !printed && column.title && rows.length > 1;
     const title = sorts ? element('button', { type: 'button', class: 'sort', title: 'sort', onclick: () => sortBy(i) }, column.title) : column.title;
-    return element('th', { scope: 'col', class: column.number ? 'number' : null }, title);
+    // A column without a title has pictures of another one.
+    return element(title ? 'th' : 'td', { scope: title ? 'col' : null, class: column.number ? 'number' : null }, title);
   });
   const passing = () => {
     const wanted = look.words.toLowerCase().split(/\s+/).filter((word) => word);

@@ -11,7 +11,7 @@ import { drawTracks } from './tracks.js';
 import { drawCounter, drawStack } from './numbers.js';
 import { wordsAt } from './hover.js';
 import { drawLabels, drawRuler } from './labels.js';
-import { drawEdges, drawMarks } from './marks.js';
+import { drawEdges, drawMarks, drawNotes, noteAt } from './marks.js';
 
 /** @typedef {import('./rows.js').Row} Row */
 
@@ -32,7 +32,7 @@ export class TimelineView {
    * @param {any} overview as the library's `Page::overview` gives it
    * @param {any} source where buckets come from
    * @param {{onSection?: (row: Row, at: number, x: number, y: number) => void, onHover?: (row: Row, at: number, x: number, y: number) => void,
-   *   onWords?: (row: Row, found: {words: string, start: number, end: number}, x: number, y: number) => void, onLeave?: () => void, onDrawn?: () => void, onSelect?: (range: Range | null) => void, onChange?: () => void, onSay?: (text: string, row: Row) => void}} hooks
+   *   onWords?: (row: Row, found: {words: string, start: number, end: number}, x: number, y: number) => void, onLeave?: () => void, onNote?: (note: import('./notes.js').Note, x: number, y: number, isPressed: boolean) => void, onDrawn?: () => void, onSelect?: (range: Range | null) => void, onChange?: () => void, onSay?: (text: string, row: Row) => void}} hooks
    * @param {{height?: number}} options
    */
   constructor(host, overview, source, hooks = {}, options = {}) {
@@ -63,7 +63,7 @@ export class TimelineView {
     /** @type {Set<string>} */
     this.collapsed = new Set();
     /** @type {import('./rows.js').Chosen} */
-    this.chosen = { words: '', top: [] };
+    this.chosen = { words: '', top: [], order: '' };
     /** @type {Range | null} */
     this.selection = null;
     this.focusRow = -1;
@@ -74,6 +74,8 @@ export class TimelineView {
     this.flows = [];
     /** @type {any} */
     this.marked = null;
+    /** Notes on the run. @type {import('./notes.js').Note[]} */
+    this.notes = [];
     /** How many pixels show each value, by view. @type {Map<string, Map<number, number>>} */
     this.inSight = new Map();
     /** How many pixels show each state, and which flags are in sight. */
@@ -275,6 +277,13 @@ export class TimelineView {
     this.changed();
   }
 
+  /** Shows threads in this order. @param {string} order a name of `ORDERS` */
+  orderRows(order) {
+    this.chosen = { ...this.chosen, order };
+    this.resize();
+    this.changed();
+  }
+
   /** Puts the row that has the focus on top, or takes it away from there. */
   toggleTop() {
     const row = this.rows[this.focusRow];
@@ -304,6 +313,12 @@ export class TimelineView {
 
   /** @param {number} x @param {number} y */
   hover(x, y) {
+    const note = y < RULER && this.hooks.onNote && noteAt(this, x);
+    if (note) {
+      this.canvas.style.cursor = 'pointer';
+      this.hooks.onNote(note, x, y, false);
+      return;
+    }
     const row = this.rowAt(y);
     const inPlot = row && row.kind === 'track' && x >= this.gutter;
     this.canvas.style.cursor = row && row.key && row.kind !== 'stack' ? 'pointer' : 'default';
@@ -315,6 +330,8 @@ export class TimelineView {
 
   /** @param {number} x @param {number} y */
   press(x, y) {
+    const note = y < RULER && this.hooks.onNote && noteAt(this, x);
+    if (note) this.hooks.onNote(note, x, y, true);
     const row = this.rowAt(y);
     if (!row) return;
     this.focusRow = this.rows.indexOf(row);
@@ -449,6 +466,7 @@ export class TimelineView {
     drawEdges(this);
     drawMarks(this);
     drawRuler(this);
+    drawNotes(this);
     if (this.hooks.onDrawn) this.hooks.onDrawn();
   }
 

@@ -36,7 +36,7 @@ export function hoverWords(viewer, row, { words, start, end }, x, y) {
 }
 
 /** @param {Viewer} viewer @param {string[]} lines @param {number} x @param {number} y */
-function showTip(viewer, lines, x, y) {
+export function showTip(viewer, lines, x, y) {
   viewer.tip.replaceChildren(...lines.map((line) => element('div', {}, line)));
   const box = viewer.host.getBoundingClientRect();
   viewer.tip.style.display = 'block';

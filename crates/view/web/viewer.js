@@ -15,10 +15,12 @@ import { onPaper } from './paper.js';
 import { fillViews, setViews, shownView, loadShown, showChosen, loadModels } from './views.js';
 import { openSection, showOperation, showSection, factList, askTask, showTask, goToTask, showRun, showKeys } from './panel.js';
 import { pickState, highlightMatches, findMatch, highlightName } from './search.js';
+import { loadNotes, showNotes } from './notes.js';
+import { showSource } from './source_pane.js';
 import { showRange, saveSlice } from './selection.js';
-import { writeAddress, readAddress, copyLink } from './address.js';
+import { addressOf, askForToken, writeAddress, readAddress, copyLink } from './address.js';
 import { makeToolbar } from './toolbar.js';
-import { hoverSection, hoverWords, hideTip } from './tips.js';
+import { hoverSection, hoverWords, hideTip, showTip } from './tips.js';
 
 /** Height of the legend of one view's values, pixels. */
 const VALUES_LINE = 27;
@@ -41,6 +43,9 @@ export class Viewer {
 
   /** @type {HTMLSelectElement} */
   second;
+
+  /** @type {HTMLSelectElement} */
+  order;
 
   /** @type {HTMLSelectElement} */
   tall;
@@ -86,6 +91,11 @@ export class Viewer {
   /** @type {any} */
   totals;
 
+  /** All notes beside the trace, and why they could not be read. @type {import('./notes.js').Note[]} */
+  notes = [];
+
+  notesProblem = '';
+
   /** For the console and for tests: the last match, section under the pointer, task, range and report of a part. @type {any} */
   found;
 
@@ -130,6 +140,7 @@ export class Viewer {
     this.timeline = new TimelineView(this.host, overview, source, {
       onHover: (row, at, x, y) => this.hover(row, at, x, y), onLeave: () => this.leave(),
       onWords: (row, found, x, y) => this.hoverWords(row, found, x, y),
+      onNote: (note, x, y, isPressed) => { if (isPressed) showNotes(this, note.id); else this.showTip([note.text], x, y); },
       onSection: (row, at) => this.open(row, at), onSelect: (range) => this.showRange(range),
       onChange: () => { this.remember(); this.askFlows(); }, onDrawn: () => { this.minimap?.draw(); this.drawValues(); }, onSay: (text) => { this.live.textContent = text; },
     });
@@ -143,6 +154,7 @@ export class Viewer {
     this.showRun();
     this.restore();
     this.models = this.loadModels();
+    this.noted = loadNotes(this);
     // Names of values may be known only when a view was played. An older answer must not follow a newer one.
     source.onView = (view) => {
       if (this.overview.views.find((row) => row.name === view)?.isOfModel) this.models = this.models.then(() => this.loadModels());
@@ -253,7 +265,7 @@ export class Viewer {
   /** @param {KeyboardEvent} event */
   key(event) {
     const at = /** @type {Element} */ (event.target);
-    const typing = at instanceof HTMLInputElement || at instanceof HTMLSelectElement;
+    const typing = at instanceof HTMLInputElement || at instanceof HTMLTextAreaElement || at instanceof HTMLSelectElement;
     if (typing || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === '/') { this.search.focus(); this.search.select(); event.preventDefault(); }
     else if (event.key === 'n') { this.find('next'); event.preventDefault(); }
@@ -261,6 +273,8 @@ export class Viewer {
     else if (event.key === 'h') this.highlight(this.source.filter ? '' : this.search.value.trim());
     else if (event.key === 'e') this.toggleFlows();
     else if (event.key === 'p') this.timeline.toggleTop();
+    else if (event.key === 'c') this.showSource();
+    else if (event.key === 'b') { this.showNotes(); event.preventDefault(); }
     else if (event.key === '?') this.showKeys();
     // The timeline's keys work from everywhere, but for those with which a button is pressed or the panel scrolls.
     else if (!at.closest('#panel') && !(at instanceof HTMLButtonElement && [' ', 'Enter'].includes(event.key))) this.timeline.key(event);
@@ -306,6 +320,15 @@ export class Viewer {
 
   /** @param {import('./source.js').TaskRef} ref @param {boolean} alone @param {() => boolean} isNewest */
   showTask(ref, alone = true, isNewest = this.turnPanel()) { return showTask(this, ref, alone, isNewest); }
+
+  /** @param {string[]} lines @param {number} x @param {number} y */
+  showTip(lines, x, y) { showTip(this, lines, x, y); }
+
+  /** The source of the opened section, else the file with most time. */
+  showSource() { return showSource(this); }
+
+  /** The panel of notes. */
+  showNotes() { showNotes(this); }
 
   /** Draws the arrows of the visible part, or takes them away. */
   toggleFlows() {
@@ -362,6 +385,9 @@ export class Viewer {
   /** Writes what is shown into the address, so that it can be sent to somebody. */
   remember() { writeAddress(this); }
 
+  /** The part of the address that names what is shown. */
+  address() { return addressOf(this); }
+
   /** Shows what the address says. */
   restore() { readAddress(this); }
 
@@ -369,11 +395,13 @@ export class Viewer {
 }
 
 /**
- * Asks the server for the run and fills the page with it.
+ * Asks the server for the run and fills the page with it; null where the server was started again and the page has no token for it.
  * @param {HTMLElement} page
- * @returns {Promise<Viewer>}
+ * @returns {Promise<Viewer | null>}
  */
 export async function showViewer(page) {
-  const { source, overview } = await ServerSource.open('api');
-  return new Viewer(page, source, overview);
+  const opened = await ServerSource.open('api');
+  if (opened) return new Viewer(page, opened.source, opened.overview);
+  askForToken(page);
+  return null;
 }

@@ -75,7 +75,7 @@ export function showChosen(viewer) {
   viewer.second.value = '';
   const labels = new Map(viewer.overview.views.map((row) => [row.name, row.label]));
   const chip = (name) => element('button', {
-    type: 'button', class: 'chip', title: `remove viewer view: ${fitText(labels.get(name) || name, 100)}`, onclick: () => setViews(viewer, viewer.timeline.views.filter((other) => other !== name)),
+    type: 'button', class: 'chip', title: `remove this view: ${fitText(labels.get(name) || name, 100)}`, onclick: () => setViews(viewer, viewer.timeline.views.filter((other) => other !== name)),
   }, `${fitText((labels.get(name) || name).replace(/ of the (ACTIVE|RUNNING) thread$/, ''), 28)} ×`); // how most views of models end
   viewer.chips.replaceChildren(...views.flatMap((name, at) => [...(at ? [chip(name)] : []), ...choicesOf(viewer, name)]));
 }

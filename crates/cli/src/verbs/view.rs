@@ -8,6 +8,7 @@ use crate::output::Shown;
 use crate::verbs::run_sets::side_of;
 use crate::watch::Watch;
 use anstyle::Style;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
@@ -23,6 +24,7 @@ use taskscope_view::comparison::Comparison;
 use taskscope_view::format::{self, shell_word};
 use taskscope_view::page::Page;
 use taskscope_view::server::Viewer;
+use taskscope_view::source_files::SourceRoots;
 
 /// Show a recorded run in a browser: a timeline at any zoom, served to this machine only.
 #[derive(clap::Args)]
@@ -31,9 +33,9 @@ pub struct Args {
     #[arg(value_name = "TRACE", default_value = UNNAMED, hide_default_value = true)]
     trace: PathBuf,
     /// Compare with this later run: TRACE is the run before.
-    #[arg(value_name = "AFTER", conflicts_with_all = ["filter", "range"])]
+    #[arg(value_name = "AFTER", conflicts_with_all = ["filter", "range", "source_path"])]
     after: Option<PathBuf>,
-    /// Listen on this port [default: any free one].
+    /// Listen on this port [default: one that follows from the trace's path, or any free one].
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     port: u16,
     /// Also open a browser.
@@ -45,6 +47,9 @@ pub struct Args {
     /// Start with this time range, such as 1.5s..2s or 10%..20%.
     #[arg(long, value_name = "BEGIN..END")]
     range: Option<String>,
+    /// Search source files below this directory too, besides the working directory; may be repeated.
+    #[arg(long, value_name = "DIR")]
+    source_path: Vec<PathBuf>,
     /// Do not read or write a cache beside the trace.
     #[arg(long)]
     no_cache: bool,
@@ -94,12 +99,15 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     if let Some(key) = &key {
         page.keep_views(key.clone());
     }
+    page.look_for_sources(source_roots(&args)?);
     let page = Arc::new(page);
     let stop = Arc::new(AtomicBool::new(false));
-    let keeper = key.filter(|_| !is_stored && events >= CACHED_EVENTS);
+    // The cache has no waits of threads for each other: a page without them would lack what the first one had.
+    let is_whole = page.execution.thread_waits.waits.is_empty();
+    let keeper = key.filter(|_| !is_stored && is_whole && events >= CACHED_EVENTS);
     let interrupted = page.clone();
     let keeper = keeper.and_then(|key| keep(page.clone(), args.trace.clone(), key, stop.clone()));
-    let viewer = Viewer::start(page, args.port).map_err(|error| cannot_start(&args, &error))?;
+    let viewer = start(page, &args).map_err(|error| cannot_start(&args, &error))?;
     let subject = format!("{}: {}", format::path(&args.trace), format::short_counted(events, "event"));
     serve(&args, &viewer, watch, (&subject, &opened_at, begun))?;
     // Half a cache is none: its writer takes it away.
@@ -130,6 +138,31 @@ fn run_of_two(args: &Args, after: &Path, begun: Instant) -> anyhow::Result<ExitC
     serve(args, &viewer, None, (&subject, "", begun))?;
     pages.iter().for_each(|page| page.stop());
     Ok(ExitCode::SUCCESS)
+}
+
+/// Directories of sources: the named ones, then the working directory.
+fn source_roots(args: &Args) -> anyhow::Result<SourceRoots> {
+    if let Some(path) = args.source_path.iter().find(|path| !path.is_dir()) {
+        let failure = Failure::new(format!("cannot search sources below {}", format::path(path)));
+        return Err(failure.why("it is not a directory").into());
+    }
+    let here = std::env::current_dir().ok();
+    Ok(SourceRoots::of(args.source_path.iter().cloned().chain(here)))
+}
+
+/// Ports of viewers, below those that systems give to connections.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
+
+/// Starts the viewer on the chosen port, else on the one that follows from the trace's path, so that links to the run still work
+/// when it is viewed again; if that is taken, on any free one.
+fn start(page: Arc<Page>, args: &Args) -> std::io::Result<Viewer> {
+    if args.port != 0 {
+        return Viewer::start(page, args.port);
+    }
+    let mut hasher = DefaultHasher::new();
+    args.trace.canonicalize().unwrap_or_else(|_| args.trace.clone()).hash(&mut hasher);
+    let port = PORTS.start + (hasher.finish() % PORTS.len() as u64) as u16;
+    Viewer::start(page.clone(), port).or_else(|_| Viewer::start(page, 0))
 }
 
 fn cannot_start(args: &Args, error: &std::io::Error) -> Failure {

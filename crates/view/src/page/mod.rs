@@ -16,6 +16,7 @@ mod matches;
 mod matrix;
 mod messages;
 mod names;
+mod notes;
 mod operations;
 mod overview;
 mod packing;
@@ -29,6 +30,7 @@ mod search_totals;
 mod sections;
 mod shown;
 mod slices;
+mod source;
 mod stored;
 mod task_start;
 mod tasks;
@@ -45,6 +47,7 @@ pub use instances::Instance;
 pub use matches::Matches;
 pub use matrix::{CommunicationMatrix, MatrixCell, MatrixProcess};
 pub use names::Names;
+pub use notes::{MAX_NOTES_BYTES, Note, NoteFile};
 pub use operations::OperationFacts;
 pub use overview::Overview;
 pub use queues::{LaneList, Queue, QueueOperation, Queues};
@@ -55,6 +58,7 @@ pub use search_totals::SearchTotals;
 pub use sections::SectionFacts;
 pub use shown::{ShownList, ShownView};
 pub use slices::{MAX_SLICE_BYTES, SliceError};
+pub use source::{FileTime, LineHeat, SourceFacts, SourceOf};
 pub use tasks::{TaskFacts, TaskQuery};
 pub use types::TypeRows;
 pub use values::{ModelFamilies, ValueFacts, packed_model_rows};
@@ -63,6 +67,7 @@ use crate::call_paths::json::TableOptions;
 use crate::call_paths::{CallPaths, TOP_PATHS};
 use crate::findings::findings_of;
 use crate::report_json::Report;
+use crate::source_files::SourceRoots;
 use rustc_hash::FxHashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -114,6 +119,8 @@ pub struct Page {
     messages: OnceLock<Vec<Vec<(u64, u32)>>>,
     type_rows: OnceLock<TypeRows>,
     queued: Vec<OnceLock<Counter>>,
+    /// Directories of source files.
+    sources: SourceRoots,
     /// The last highlighted matches.
     highlighted: Mutex<Option<Arc<Matches>>>,
     /// The last range that was reported, nanoseconds since the start of the trace, and its report.
@@ -222,6 +229,7 @@ impl Page {
             messages: OnceLock::new(),
             type_rows: OnceLock::new(),
             queued,
+            sources: SourceRoots::default(),
             highlighted: Mutex::default(),
             last_part: Mutex::default(),
         }

@@ -125,7 +125,7 @@ impl Page {
     }
 
     /// Nanoseconds and pieces by state and place: sections, split by off-CPU intervals.
-    fn places_in(
+    pub(super) fn places_in(
         &self,
         tracks: &[ThreadIndex],
         low: u64,

@@ -1,4 +1,6 @@
-//! Access control: requests from this machine, with the token, of bounded size.
+//! Access control: requests from this machine, with the token, of bounded size, which read, or change notes.
+//!
+//! Pages without data need no token: a page that is opened by the link of an earlier server asks for the new one.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
@@ -11,9 +13,18 @@ pub const TOKEN_HEADER: &str = "x-taskscope-token";
 /// The longest address that is read.
 const MAX_ADDRESS_BYTES: usize = 8 * 1024;
 
+/// What requests need.
+#[derive(Clone)]
+pub struct Guard {
+    /// The token.
+    pub token: Arc<str>,
+    /// Addresses of pages that have no data of a run in them.
+    pub open: &'static [&'static str],
+}
+
 /// Admits or refuses a request, and adds the headers that every answer has.
-pub async fn check(State(token): State<Arc<str>>, request: Request, next: Next) -> Response {
-    let mut response = match refusal(&token, &request) {
+pub async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    let mut response = match refusal(&guard, &request) {
         Some((status, why)) => (status, why).into_response(),
         None => next.run(request).await,
     };
@@ -33,11 +44,13 @@ pub async fn check(State(token): State<Arc<str>>, request: Request, next: Next) 
     response
 }
 
-fn refusal(token: &str, request: &Request) -> Option<(StatusCode, &'static str)> {
-    if request.method() != Method::GET && request.method() != Method::HEAD {
+fn refusal(guard: &Guard, request: &Request) -> Option<(StatusCode, &'static str)> {
+    let uri = request.uri();
+    let method = request.method();
+    let is_change = uri.path().ends_with("/api/notes") && (method == Method::PUT || method == Method::DELETE);
+    if method != Method::GET && method != Method::HEAD && !is_change {
         return Some((StatusCode::METHOD_NOT_ALLOWED, "the viewer only answers questions (GET)\n"));
     }
-    let uri = request.uri();
     if uri.path().len() + uri.query().map_or(0, str::len) > MAX_ADDRESS_BYTES {
         return Some((StatusCode::URI_TOO_LONG, "the address is too long\n"));
     }
@@ -48,6 +61,9 @@ fn refusal(token: &str, request: &Request) -> Option<(StatusCode, &'static str)>
     if !origin_is_local(request.headers()) {
         return Some((StatusCode::FORBIDDEN, "the viewer answers its own page only\n"));
     }
+    if guard.open.contains(&uri.path()) {
+        return None;
+    }
     let given = request.headers().get(TOKEN_HEADER).map(|value| value.as_bytes());
     let in_query = || {
         let pairs = uri.query().unwrap_or("").split('&');
@@ -55,7 +71,7 @@ fn refusal(token: &str, request: &Request) -> Option<(StatusCode, &'static str)>
     };
     // Only pages take the token from their address: a link has nowhere else to put it.
     let given = if uri.path().ends_with('/') { given.or_else(in_query) } else { given };
-    if !given.is_some_and(|given| same(given, token.as_bytes())) {
+    if !given.is_some_and(|given| same(given, guard.token.as_bytes())) {
         return Some((
             StatusCode::UNAUTHORIZED,
             "this address needs the token that `taskscope view` printed\n",

@@ -1,19 +1,19 @@
 //! Routes of the viewer's requests.
 
-use super::guard;
+use super::guard::{self, Guard};
 use super::query::{Query, Refused, ViewOf, refused};
 use crate::comparison::Comparison;
 use crate::html;
 use crate::page::{
-    Bars, CommunicationMatrix, CounterBuckets, CounterKind, Direction, Flows, Found, MAX_SLICE_BYTES,
-    Matches, ModelFamilies, OperationFacts, Overview, Page, Position, RangeTimes, SearchTotals, SectionFacts,
-    ShownList, ShownView, SliceError, TaskFacts, TaskQuery, ValueFacts, counter_buckets, packed_model_rows,
-    packed_rows_with, stacked_rows,
+    Bars, CommunicationMatrix, CounterBuckets, CounterKind, Direction, Flows, Found, MAX_NOTES_BYTES,
+    MAX_SLICE_BYTES, Matches, ModelFamilies, NoteFile, OperationFacts, Overview, Page, Position, RangeTimes,
+    SearchTotals, SectionFacts, ShownList, ShownView, SliceError, SourceFacts, SourceOf, TaskFacts,
+    TaskQuery, ValueFacts, counter_buckets, packed_model_rows, packed_rows_with, stacked_rows,
 };
 use crate::report_json::Report;
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{RawQuery, State};
+use axum::extract::{DefaultBodyLimit, RawQuery, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -64,6 +64,10 @@ pub struct Answers<'p> {
     range: RangeTimes,
     /// The report of a range.
     report: Report,
+    /// The source of a section, of a file of the run, or the one with most time.
+    source: Option<SourceFacts>,
+    /// Notes on the run, also after a change: `PUT` adds those of the body, `DELETE` removes the one of `id`.
+    notes: NoteFile,
 }
 
 /// Answers to `section`.
@@ -94,7 +98,7 @@ struct Progress {
 
 /// The viewer's addresses, behind the guard.
 pub fn router(page: Arc<Page>, token: String) -> Router {
-    guarded(Router::new().route("/", get(document)).nest("/api", api(page)), token)
+    guarded(Router::new().route("/", get(document)).nest("/api", api(page)), token, &["/"])
 }
 
 /// The addresses of a comparison, behind the guard: its page, and a viewer of each side below `/before/` and `/after/`.
@@ -108,14 +112,15 @@ pub fn router_of_two(comparison: &Comparison, pages: [Arc<Page>; 2], token: Stri
         .nest("/before/api", api(before))
         .route("/after/", get(document))
         .nest("/after/api", api(after));
-    guarded(addresses, token)
+    // The first page has the comparison in it.
+    guarded(addresses, token, &["/before/", "/after/"])
 }
 
-fn guarded(addresses: Router, token: String) -> Router {
-    let token: Arc<str> = token.into();
+fn guarded(addresses: Router, token: String, open: &'static [&'static str]) -> Router {
+    let guard = Guard { token: token.into(), open };
     addresses
         .fallback(async || (StatusCode::NOT_FOUND, "there is no such address\n"))
-        .layer(axum::middleware::from_fn_with_state(token, guard::check))
+        .layer(axum::middleware::from_fn_with_state(guard, guard::check))
 }
 
 /// The requests for data of one run.
@@ -146,8 +151,16 @@ fn api(page: Arc<Page>) -> Router {
         .route("/search", get(|State(page): Shared, RawQuery(q)| answer(page, q, search)))
         .route("/totals", get(|State(page): Shared, RawQuery(q)| answer(page, q, totals)))
         .route("/range", get(|State(page): Shared, RawQuery(q)| answer(page, q, range)))
+        .route("/source", get(|State(page): Shared, RawQuery(q)| answer(page, q, source)))
         .route("/report", get(|State(page): Shared, RawQuery(q)| answer(page, q, report)))
         .route("/page", get(|State(page): Shared, RawQuery(q)| bytes(page, q, page_of_range)))
+        .route(
+            "/notes",
+            get(|State(page): Shared| answer(page, None, |page, _| json(&page.notes().map_err(no_notes)?)))
+                .put(add_notes)
+                .delete(|State(page): Shared, RawQuery(q)| answer(page, q, remove_note))
+                .layer(DefaultBodyLimit::max(MAX_NOTES_BYTES as usize)),
+        )
         .with_state(page)
 }
 
@@ -401,6 +414,15 @@ fn range(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
     json(&page.range(&query.tracks(page)?, from, to))
 }
 
+fn source(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
+    let of = match query.text("file") {
+        "" if query.text("track").is_empty() => SourceOf::Hottest,
+        "" => SourceOf::Section(query.track(page, "track")?, query.number("at")?),
+        file => SourceOf::File(file.to_string()),
+    };
+    json(&page.source(&of, query.number("from")?, query.number("to")?))
+}
+
 /// The report of a range, for which the trace is replayed.
 fn report(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
     let (from, to) = part(query)?;
@@ -419,6 +441,22 @@ fn part(query: &Query) -> Result<(u64, u64), Refused> {
         (from, to) if from < to => Ok((from, to)),
         _ => Err(refused("`from` must lie before `to`".to_string())),
     }
+}
+
+async fn add_notes(State(page): Shared, body: Bytes) -> Response {
+    let add = move |page: &Page, _: &Query| {
+        let notes = NoteFile::parse(&body).map_err(refused)?;
+        json(&page.add_notes(notes).map_err(no_notes)?)
+    };
+    respond(run(page, None, add).await, "application/json")
+}
+
+fn remove_note(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
+    json(&page.remove_note(query.text("id")).map_err(no_notes)?)
+}
+
+fn no_notes(why: String) -> Refused {
+    (StatusCode::INTERNAL_SERVER_ERROR, format!("notes cannot be kept: {why}"))
 }
 
 fn no_part(why: String) -> Refused {
