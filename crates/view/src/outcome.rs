@@ -17,8 +17,16 @@ pub(crate) fn verdict(session: &Session, of_times: String) -> String {
     let too_short = run.and_then(|_| too_short(last.saturating_sub(first)));
     let of_times = too_short.unwrap_or(of_times);
     match aborted(session) {
-        Some(aborted) => format!("{aborted} {of_times}"),
+        Some(aborted) => after(&aborted, &of_times),
         None => of_times,
+    }
+}
+
+/// The verdict on the time before an abort, whose reason is to be mended.
+fn after(aborted: &str, of_times: &str) -> String {
+    match of_times.strip_prefix("Nothing to mend: ") {
+        Some(of_times) => format!("{aborted} Until then, {of_times}"),
+        None => format!("{aborted} {of_times}"),
     }
 }
 
@@ -57,5 +65,14 @@ mod tests {
     fn runs_below_a_millisecond_have_no_verdict() {
         assert!(too_short(312_000).unwrap().starts_with("The recorded run took 312 µs, which is too short"));
         assert_eq!((too_short(MIN_RUN_NS), too_short(0)), (None, None));
+    }
+
+    #[test]
+    fn an_aborted_job_is_not_called_well() {
+        let well =
+            after("Rank 2 aborted the job.", "Nothing to mend: 98.5 % of 3 worker-seconds are useful.");
+        assert_eq!(well, "Rank 2 aborted the job. Until then, 98.5 % of 3 worker-seconds are useful.");
+        let lossy = after("Rank 2 aborted the job.", "Of 3 worker-seconds, 2 are lost.");
+        assert_eq!(lossy, "Rank 2 aborted the job. Of 3 worker-seconds, 2 are lost.");
     }
 }
