@@ -68,7 +68,7 @@ fn compile_to(file_name: &str, compiler: Compiler, name: &str, flags: &[&str]) -
     let compiles = PROGRAMS.lock().unwrap().entry(program.clone()).or_default().clone();
     let compile = || {
         // Test binaries run at the same time: each moves a program of its own into place.
-        let part = program.with_extension(format!("part{}", std::process::id()));
+        let part = program.with_file_name(format!("{file_name}.part{}", std::process::id()));
         let output = Command::new(compiler.command())
             .args(["-O1", "-g", "-fopenmp"])
             .args(flags)
