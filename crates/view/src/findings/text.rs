@@ -3,6 +3,7 @@
 use super::{FindingRow, Losses};
 use crate::format::{Unit, counted, percent, wrap};
 use crate::sheet::{MIN_NAME_COLUMNS, Sheet};
+use taskscope_cause::Cause;
 
 /// Columns of findings: lost time, share, confidence.
 const COLUMNS: [usize; 3] = [11, 9, 12];
@@ -41,7 +42,16 @@ impl Losses<'_> {
             self.rows.iter().partition(|finding| self.is_worth(finding, floor));
         let columns =
             [(self.whose.unit(unit), COLUMNS[0]), ("share", COLUMNS[1]), ("confidence", COLUMNS[2])];
-        sheet.heading("Findings, largest first", &columns);
+        let shown = || worth.iter().take(top);
+        // It is in no efficiency, so it comes after all losses, however large it is.
+        let start_is_larger = shown()
+            .zip(shown().skip(1))
+            .any(|(before, finding)| finding.cause.0 == Cause::MpiStart && finding.ns > before.ns);
+        let title = match start_is_larger {
+            true => "Findings, largest first, start of MPI last",
+            false => "Findings, largest first",
+        };
+        sheet.heading(title, &columns);
         let least = format!("{} % of the {}' time", floor * 100.0, self.whose.name());
         if worth.is_empty() {
             sheet.line(&format!("  no loss takes {least}"));
