@@ -267,7 +267,7 @@ fn with_events(
         // So do operations of devices, if the trace has nothing else.
         let has_operations = session.execution.threads.is_empty()
             && operations.any(|operation| operation.start < to && operation.end > from);
-        if selection.filter.is_none() && (begin < end || has_operations) {
+        if (begin < end || has_operations) && passes_at_any_time(trace, selection) {
             return Ok(session);
         }
         return Err(Failure::new(format!("no events match {part}"))
@@ -282,6 +282,17 @@ fn with_events(
         return Err(nothing_to_read(trace, why, session.streams.len()).into());
     }
     Ok(session)
+}
+
+/// Whether any event of the trace passes the filter, in the range or outside of it.
+fn passes_at_any_time(root: &Path, selection: &Selection) -> bool {
+    if selection.filter.is_none() || selection.range == TimeRange::default() {
+        return selection.filter.is_none();
+    }
+    let Ok(trace) = Trace::open(root, &OpenOptions::default()) else { return false };
+    let everywhere = Selection { range: TimeRange::default(), ..selection.clone() };
+    let selected = everywhere.of(&trace);
+    trace.merge().any(|merged| selected.passes(&merged))
 }
 
 /// A trace that cannot be opened.

@@ -172,6 +172,32 @@ fn a_report_of_a_range_has_the_time_of_that_range() {
     assert!(stderr(&output).contains("no events match --range"), "{}", stderr(&output));
 }
 
+/// Between two events that pass a filter, states last: parts of a filtered report add up, for any field.
+#[test]
+fn ranges_of_filtered_reports_add_up() {
+    let lock = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/traces/lock");
+    let borders = ["0%", "0.1%", "30%", "30.1%", "99.9%", ""];
+    for filter in
+        ["thread = 15226", "process = 15226", "event ~ PI*", "model = openmp", "time < 5ms", "region > 0"]
+    {
+        let sums = |range: &str| {
+            let report = json(&["report", "--json", "--range", range, "--where", filter, lock]);
+            let causes = report["causes"].as_array().unwrap().iter().map(|row| row["ns"].as_u64().unwrap());
+            let capacity = report["capacity_ns"].as_u64().unwrap();
+            assert_eq!(capacity, causes.sum::<u64>(), "{filter} {range}");
+            capacity
+        };
+        let parts = borders.windows(2).map(|pair| sums(&format!("{}..{}", pair[0], pair[1])));
+        assert_eq!(sums("0%.."), parts.sum::<u64>(), "{filter}");
+    }
+    let nowhere = taskscope(&["report", "--range", "0..50%", "--where", "event ~ XXX*", lock]);
+    assert!(
+        !nowhere.status.success() && stderr(&nowhere).contains("no events match"),
+        "{}",
+        stderr(&nowhere)
+    );
+}
+
 #[test]
 fn check_lists_the_violations_of_the_selection() {
     let root = tempfile::tempdir().unwrap();
