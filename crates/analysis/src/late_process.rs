@@ -10,7 +10,7 @@ use taskscope_execution::{Execution, ProcessIndex, Section, State};
 /// A process that came late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LateProcess {
-    /// Which.
+    /// Index of the process.
     pub process: ProcessIndex,
     /// Its process id.
     pub pid: i64,

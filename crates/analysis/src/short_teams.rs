@@ -32,7 +32,7 @@ pub struct ShortTeam {
     pub reason: ShortReason,
 }
 
-/// All of them, those first that lack most threads in all.
+/// Returns all short teams, those first that lack most threads in all.
 pub fn short_teams(execution: &Execution) -> Vec<ShortTeam> {
     let is_short = |region: RegionIndex| {
         let row = &execution.regions[region.index()];

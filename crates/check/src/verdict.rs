@@ -16,7 +16,7 @@ pub enum Judge {
 }
 
 impl Judge {
-    /// How much a violation weighs for this judge.
+    /// Severity of a violation for this judge.
     pub fn severity(self, code: ViolationCode) -> Severity {
         let severity = match self {
             Judge::Ovni { .. } => code.ovni_severity(),
@@ -33,7 +33,7 @@ impl Judge {
 /// All violations that were seen, counted by code; each is kept only as long as the caller wants.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
-    /// How often each rule was broken.
+    /// Number of violations of each rule.
     pub counts: BTreeMap<ViolationCode, u64>,
 }
 

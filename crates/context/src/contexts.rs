@@ -80,7 +80,7 @@ impl Task {
 }
 
 impl Contexts {
-    /// Neither a thread nor a task.
+    /// Creates the contexts, without any thread or task.
     pub fn new(behaviour: Behaviour) -> Contexts {
         Contexts { behaviour, threads: Vec::new(), tasks: HashMap::new(), ended: Ended::default(), looks: 0 }
     }

@@ -165,7 +165,7 @@ impl Execution {
         before.into_iter().chain(track.spans_of(first..track.len())).chain(after)
     }
 
-    /// As [`Execution::spans_of_run`], with the track's state of the times off the CPU, and without blocked time:
+    /// Sections as of [`Execution::spans_of_run`], with the track's state of the times off the CPU, and without blocked time:
     /// others wait for a blocked thread as for a running one.
     pub fn cut_spans_of_run(&self, thread: ThreadIndex) -> CutSpans<'_> {
         CutSpans(self.cut_of_run(thread))

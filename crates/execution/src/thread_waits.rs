@@ -134,7 +134,7 @@ pub enum ThreadWaitChange {
         object: ObjectIndex,
         /// Site of the call.
         site: SiteIndex,
-        /// All of them, or one.
+        /// Whether all waiting threads are woken, not one.
         all: bool,
     },
     /// Has waited. Times are nanoseconds before the event.

@@ -446,7 +446,7 @@ impl DoubleEndedIterator for Spans<'_> {
 
 impl ExactSizeIterator for Spans<'_> {}
 
-/// Which activities are wanted.
+/// The wanted activities.
 pub(crate) struct Wanted<W> {
     wanted: W,
     numbers: Vec<bool>,

@@ -17,7 +17,7 @@ pub enum Doubt {
 }
 
 impl Doubt {
-    /// All of them, in the order of their numbers.
+    /// All doubts, in the order of their numbers.
     pub const ALL: [Doubt; 4] =
         [Doubt::StreamEnds, Doubt::DoesNotFit, Doubt::ClockGoesBack, Doubt::CpuShared];
 

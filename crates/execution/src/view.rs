@@ -3,7 +3,7 @@
 //! A view has rows (threads, CPUs, or ranks of a histogram) and types (task id, subsystem, …). A cell, one row and one
 //! type, holds one value at a time. An observer receives every written value, in time order.
 
-/// Which family of views a change belongs to.
+/// A family of views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum View {
     /// One row per thread.
@@ -40,7 +40,7 @@ impl View {
 pub struct ViewChange {
     /// Nanoseconds since the first event of the trace.
     pub time_ns: i64,
-    /// Which family.
+    /// Its family.
     pub view: View,
     /// Row, from 0.
     pub row: u32,

@@ -106,11 +106,11 @@ pub enum Literal {
 /// A parsed filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Filter {
-    /// One of them.
+    /// Passes if one of these filters passes.
     Or(Vec<Filter>),
-    /// All of them.
+    /// Passes if all of these filters pass.
     And(Vec<Filter>),
-    /// Not this.
+    /// Passes if this filter does not.
     Not(Box<Filter>),
     /// A field compared with a value.
     Compare(String, Operator, Literal),

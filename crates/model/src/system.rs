@@ -95,7 +95,7 @@ pub struct System {
     pub marks: Vec<Mark>,
     /// Names of nOS-V's hardware counters.
     pub hardware_counters: Vec<String>,
-    /// How many threads recorded enough for nOS-V's breakdown, of how many that use nOS-V.
+    /// Number of threads that recorded enough for nOS-V's breakdown, and of those that use nOS-V.
     pub nosv_breakdown: (usize, usize),
     /// Index of a stream that uses nOS-V and does not state whether it recorded enough.
     pub nosv_breakdown_unknown: Option<usize>,

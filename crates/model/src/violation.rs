@@ -5,7 +5,7 @@
 
 use taskscope_event::Code;
 
-/// How much a violation weighs.
+/// Severity of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// Accepted without a word.

@@ -145,7 +145,7 @@ fn identity(module: &Module) -> (&str, &str) {
 /// Totals of one kind of waiting: taken, given, shared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Balance {
-    /// Which.
+    /// Kind of waiting.
     pub wait: Marker,
     /// Waiting time, at the paths of the waiting threads.
     pub taken: u64,

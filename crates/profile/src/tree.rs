@@ -134,7 +134,7 @@ impl Tree {
         self.nodes.len() == 1 && self.cells.is_empty()
     }
 
-    /// How often a path or a value found no room and was counted further out.
+    /// Number of times that a path or a value found no room and was counted further out.
     pub fn unfit(&self) -> u64 {
         self.unfit
     }

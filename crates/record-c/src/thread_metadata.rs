@@ -274,7 +274,7 @@ fn closing(is_array: bool) -> char {
     if is_array { ']' } else { '}' }
 }
 
-/// How many parts of `path` lead to objects.
+/// Number of parts of `path` that lead to objects.
 fn existing_depth(tree: &Object, path: &[&str]) -> usize {
     let (mut object, mut depth) = (tree, 0);
     while let Some(inner) = path.get(depth).and_then(|part| object.get(part)?.as_object()) {

@@ -64,7 +64,7 @@ impl KindAndName {
 /// A device, as a source knows it.
 #[derive(Clone, Debug)]
 pub struct Device {
-    /// As it is shown.
+    /// Displayed name.
     pub name: String,
     /// Clock of its stamps.
     pub clock: DeviceClock,
@@ -73,7 +73,7 @@ pub struct Device {
 /// A queue, as a source knows it.
 #[derive(Clone, Debug)]
 pub struct Queue {
-    /// As it is shown.
+    /// Displayed name.
     pub name: String,
     /// Number of its device.
     pub device: u32,

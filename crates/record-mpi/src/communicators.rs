@@ -47,7 +47,7 @@ impl Communicator {
 #[derive(Default)]
 struct Known {
     by_handle: HashMap<(Kind, usize), Arc<Communicator>>,
-    /// How many were made of one parent with the same members.
+    /// Number of communicators made of one parent with the same members.
     made: HashMap<u64, u64>,
 }
 

@@ -407,7 +407,7 @@ impl std::fmt::Display for Summary {
     }
 }
 
-/// How many values may be left out at each end so that the rest still holds the median with 95 %:
+/// Number of values at each end that may be left out so that the rest still has the median with 95 %:
 /// the number of values below the median is binomial with p = 1/2.
 fn ranks_outside(n: usize) -> usize {
     let (mut probability, mut cumulated, mut outside) = (0.5f64.powi(n as i32), 0.0, 0);

@@ -9,9 +9,9 @@ use core::ffi::{c_char, c_int, c_uint, c_void};
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub union Data {
-    /// As a number.
+    /// The word as a number.
     pub value: u64,
-    /// As a pointer.
+    /// The word as a pointer.
     pub ptr: *mut c_void,
 }
 
@@ -60,7 +60,7 @@ pub struct Dependence {
 pub struct Chunk {
     /// First iteration.
     pub start: u64,
-    /// How many.
+    /// Number of iterations.
     pub iterations: u64,
 }
 

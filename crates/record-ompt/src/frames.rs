@@ -200,7 +200,7 @@ impl Frames {
         self.stack.last()
     }
 
-    /// How much is open.
+    /// Number of open frames.
     #[inline(always)]
     pub fn depth(&self) -> usize {
         self.stack.len()

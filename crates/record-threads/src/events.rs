@@ -20,13 +20,13 @@ pub struct Codes {
     pub timed_out: c_int,
 }
 
-/// Those of POSIX threads.
+/// Codes of POSIX threads.
 pub const POSIX: Codes = Codes { busy: libc::EBUSY, timed_out: libc::ETIMEDOUT };
-/// Those of C11's threads: `thrd_busy` and `thrd_timedout`.
+/// Codes of C11's threads: `thrd_busy` and `thrd_timedout`.
 pub const C11: Codes = Codes { busy: 1, timed_out: 4 };
 
 impl Codes {
-    /// How a wait with this result ended.
+    /// Outcome of a wait with this result.
     pub fn outcome(self, result: c_int) -> u32 {
         match result {
             0 | libc::EOWNERDEAD | libc::PTHREAD_BARRIER_SERIAL_THREAD => outcome::DONE,
@@ -193,9 +193,9 @@ pub fn has_woken(kind: u32, object: usize, place: WakePlace, threads: Woken) {
 /// The threads that a call has woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
-    /// So many.
+    /// This number of threads.
     Some(u32),
-    /// All that waited.
+    /// All waiting threads.
     All,
 }
 

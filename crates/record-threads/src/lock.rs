@@ -19,10 +19,10 @@ use crate::read_holds;
 
 type Pointer = *mut c_void;
 
-/// How a lock is taken.
+/// Mode of an acquisition.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
-    /// By one thread.
+    /// One thread alone.
     Exclusive,
     /// Together with other readers.
     Shared,

@@ -22,7 +22,7 @@ pub struct Object {
     holder: AtomicUsize,
     /// Return address of the call that took it.
     site: AtomicUsize,
-    /// How often the holder has taken it beyond the first time.
+    /// Number of acquisitions by the holder beyond the first.
     depth: AtomicU32,
     waiting: AtomicU32,
     /// Threads of a barrier; 0 if unknown.

@@ -7,7 +7,7 @@ use core::cell::Cell;
 use core::mem::MaybeUninit;
 
 std::thread_local! {
-    /// How often the thread had given up its CPU at the last call, or the begin of this one.
+    /// Number of voluntary switches of the thread at the last call, or the begin of this one.
     static SWITCHES: Cell<i64> = const { Cell::new(0) };
     /// Waits for other threads since then.
     static WAITS: Cell<i64> = const { Cell::new(0) };

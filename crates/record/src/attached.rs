@@ -86,7 +86,7 @@ pub const FILTERED: &str = "seccomp-filter";
 /// Name of the number of [`Filters`] of `taskscope record`, if it has some.
 pub const FILTERS: &str = "TASKSCOPE_SECCOMP_FILTERS";
 
-/// How many seccomp filters the calling thread has.
+/// Number of seccomp filters of the calling thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filters(pub u64);
 

@@ -322,7 +322,7 @@ pub fn source() -> Source {
     TABLE.source()
 }
 
-/// How often the anchor was renewed, and the largest distance between a line's end and the kernel's
+/// Number of renewals of the anchor, and the largest distance between a line's end and the kernel's
 /// clock that was found then, in nanoseconds.
 pub fn renewals_and_largest_correction_ns() -> (u64, u64) {
     (TABLE.renewals.load(Relaxed), TABLE.largest_correction_ns.load(Relaxed))

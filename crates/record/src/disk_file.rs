@@ -30,7 +30,7 @@ pub enum NoRoom {
 /// A file that this process created.
 pub struct DiskFile {
     path: CString,
-    /// So that another file of the same name is never written.
+    /// Identity of the file, so that another file of its name is never written.
     identity: Identity,
 }
 

@@ -37,7 +37,7 @@ use crate::tail_place;
 /// `/proc/PID/stat`, so that a process of the same id, or one of another host, is not taken for it.
 pub const DRAINER_VARIABLE: &str = "TASKSCOPE_DRAINER";
 
-/// How long the drainer sleeps: after a round that stored something, and at most.
+/// Sleep of the drainer: after a round that stored something, and at most.
 const PERIODS: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(40)];
 /// Interval of the search for new tails; they have room for much longer.
 const SCAN_PERIOD: Duration = Duration::from_millis(20);

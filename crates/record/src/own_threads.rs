@@ -1,12 +1,12 @@
 //! Threads that a recorder starts for itself are not the program's: the interceptor of the program's
 //! `pthread_create` skips them, and the program's signals are not delivered to them.
 //!
-//! Nor do they use up the program's limits. If few threads are allowed, the recorder starts none of its own,
-//! as programs come near such limits, and other processes count too ([`may_start`]). Near larger limits, a
-//! process's own threads end after a failed attempt of the program's, if that is intercepted ([`give_way`]).
+//! They leave the program's limits to the program. If few threads are allowed, the recorder starts none of its own: programs
+//! come close to such limits, and other processes count too ([`may_start`]). Close to larger limits, its threads end after the
+//! program failed to start a thread, if that call is intercepted ([`give_way`]).
 //!
-//! Nor do they keep a process alive. A process ends with its last thread after `main` left by `pthread_exit`;
-//! from then on they check whether other threads are left, and otherwise end it as the C library would.
+//! They do not keep a process alive. After `main` left by `pthread_exit`, a process ends with its last thread: they check whether
+//! other threads are left, and otherwise end the process as the C library would.
 
 use std::cell::Cell;
 use std::os::unix::thread::JoinHandleExt;
@@ -28,12 +28,11 @@ static ENDS: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
 /// Requests the end of a thread of the recorder's own, if it is alive; returns it.
 pub type End = fn() -> Option<JoinHandle<()>>;
 
-/// Below these limits of a user's tasks, or of a control group's room, no thread is started: programs come
-/// near such limits.
+/// No thread is started below these limits of a user's tasks, or of a control group's remaining tasks: programs come close to them.
 const FEW_TASKS: u64 = 1024;
 const LITTLE_ROOM: u64 = 256;
 
-/// Whether a thread of the recorder's own may be started: the program will not miss its place.
+/// Whether the limits leave room for a thread of the recorder beside the program's.
 pub fn may_start() -> bool {
     let pid = std::process::id();
     if GAVE_WAY_IN.load(Relaxed) == pid {
@@ -92,7 +91,7 @@ pub fn give_way() -> bool {
             has_ended = true;
         }
     }
-    // Joined, it may still be counted for a moment.
+    // The kernel may count a joined thread a little longer.
     let is_counted = |tid: &i32| {
         // SAFETY: no signal is sent.
         unsafe { libc::syscall(libc::SYS_tgkill, pid.cast_signed(), *tid, 0) == 0 }
@@ -114,7 +113,7 @@ fn nap() {
     unsafe { libc::syscall(libc::SYS_futex, &raw const word, operation, 0, &raw const millisecond) };
 }
 
-/// How long the program waits for a thread that gives way.
+/// Longest time that the program waits for a thread that gives way.
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// Calls `attempt` until it succeeds, while threads of the recorder's own may be why it fails: `fails` is whether its result means
@@ -165,20 +164,20 @@ pub fn wait_for_end(thread: JoinHandle<()>, limit: Duration) {
     }
 }
 
-/// The initial thread is at its end. Maybe the process is; maybe others go on.
+/// Whether the initial thread is at its end. Other threads may continue.
 static INITIAL_LEAVES: AtomicBool = AtomicBool::new(false);
 
 /// Threads of the recorders' own: process and thread, as a forked child has none of its parent's.
 static OWN: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
 
-/// Interval of the checks for the program's last thread.
+/// Interval between checks for the program's last thread.
 const LOOK: Duration = Duration::from_millis(20);
 
 fn entry(tid: i32) -> u64 {
     u64::from(std::process::id()) << 32 | u64::from(tid.cast_unsigned())
 }
 
-/// A thread of the program's is at its end. Says whether it is the initial one, so that the recorders' own are to be woken.
+/// Notes the end of a thread of the program. Returns whether it is the initial one: then the recorders' own threads must be woken.
 pub(crate) fn leaves(os_tid: i32) -> bool {
     let is_initial = os_tid.cast_unsigned() == std::process::id();
     INITIAL_LEAVES.fetch_or(is_initial, Release);
@@ -194,7 +193,7 @@ pub fn initial_leaves() -> bool {
 pub struct OwnThread(Option<&'static AtomicU64>);
 
 impl OwnThread {
-    /// From now on.
+    /// Marks the calling thread.
     pub fn begin() -> OwnThread {
         let own = entry(crate::os_thread::os_tid());
         let takes = |place: &&AtomicU64| {
@@ -204,7 +203,7 @@ impl OwnThread {
         OwnThread(OWN.iter().find(takes))
     }
 
-    /// How long to sleep instead of so long.
+    /// Returns the time to sleep: `wanted`, or less once the initial thread has left.
     pub fn sleep(&self, wanted: Duration) -> Duration {
         if initial_leaves() { wanted.min(LOOK) } else { wanted }
     }
@@ -225,7 +224,7 @@ impl Drop for OwnThread {
     }
 }
 
-/// `None` if the system does not report it.
+/// Whether only recorders' threads are left; `None` if the system does not report it.
 fn only_own_are_left() -> Option<bool> {
     let own = std::process::id().cast_signed();
     let stat = std::fs::read_to_string(format!("/proc/self/task/{own}/stat")).ok()?;
@@ -242,7 +241,7 @@ fn only_own_are_left() -> Option<bool> {
     Some(true)
 }
 
-/// While it lives, the calling thread takes no signal; a thread that it starts never will.
+/// Blocks all signals of the calling thread until it is dropped; a thread started meanwhile keeps them blocked.
 struct BlockedSignals(u64);
 
 impl BlockedSignals {
@@ -257,7 +256,8 @@ impl Drop for BlockedSignals {
     }
 }
 
-/// By a direct system call: the sampler intercepts the C library's function, and keeps its signal unblocked.
+/// Sets the signal mask by a direct system call, and returns the previous one: the sampler intercepts the C library's function and
+/// keeps its own signal unblocked.
 fn exchange_mask(mask: u64) -> u64 {
     let mut before = 0u64;
     // SAFETY: the kernel has sets of 64 signals.

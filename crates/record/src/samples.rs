@@ -46,7 +46,7 @@ impl Samples {
         self.stream.as_ref().map_or(0, |stream| stream.lost_events)
     }
 
-    /// As [`Stream::finish`]; a stream without samples leaves no file.
+    /// Finishes the stream as [`Stream::finish`] does; a stream without samples leaves no file.
     pub(crate) fn finish(&mut self) -> Option<Vec<PathBuf>> {
         let Some(mut stream) = self.stream.take() else { return Some(vec![]) };
         let is_empty = stream.is_empty();

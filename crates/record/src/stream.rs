@@ -33,7 +33,7 @@ pub(crate) struct Dropped {
 /// Nesting of an event that is passed as bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nesting {
-    /// Neither opens nor closes a section.
+    /// An event that neither opens nor closes a section.
     Point,
     /// Something that an event of `end_bytes` bytes, header included, closes in the same stream.
     Begin {
@@ -262,7 +262,7 @@ impl Stream {
     /// [`Stream::raw`] if there is room; otherwise has no effect.
     ///
     /// # Safety
-    /// As there.
+    /// The conditions of [`Stream::raw`].
     #[inline(always)]
     pub unsafe fn raw_if_room(
         &mut self,

@@ -201,7 +201,7 @@ impl Visit for Fields {
 }
 
 impl Fields {
-    /// As pairs of key and value, in the form of a composite point.
+    /// The fields as pairs of key and value, in the form of a composite point.
     fn pairs(&self) -> Vec<(u32, u64)> {
         let numbers = self.numbers.iter().filter_map(|(field, value)| Some((key_of(field)?, *value)));
         let negatives = self.negatives.iter().filter_map(|(field, value)| {

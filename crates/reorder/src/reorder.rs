@@ -21,7 +21,7 @@ pub enum WhenFull {
     Block,
 }
 
-/// How much may be held.
+/// Limits of held records.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Records held in memory at most, all queues together; at least 256. A record takes 64 bytes,

@@ -67,7 +67,7 @@ impl<M> Rings<M> {
         count
     }
 
-    /// How often a thread found its ring full.
+    /// Number of times that a thread found its ring full.
     pub fn outgrown(&self) -> u64 {
         self.outgrown.load(Relaxed)
     }

@@ -13,7 +13,7 @@ pub(crate) struct SpillFile {
     end: u64,
     /// Places of blocks that are free again.
     free_blocks: Vec<u64>,
-    /// How often the disk refused.
+    /// Number of refused writes.
     pub failures: u64,
 }
 
@@ -74,7 +74,7 @@ impl SpillFile {
         self.free_blocks.clear();
     }
 
-    /// From now on every write fails, and reads work on.
+    /// Makes every later write fail; reads still work.
     #[cfg(test)]
     pub fn make_read_only(&mut self) {
         use std::os::fd::AsRawFd;

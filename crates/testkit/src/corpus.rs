@@ -1,7 +1,7 @@
 //! Traces that tests replay, and the replay of many at once.
 //!
-//! Few are stored in the repository; the reference traces, of ovni's own tests and of recorded runtimes, are in
-//! `shared/corpus` beside a checkout, if they are there.
+//! The repository has some traces. The reference traces, of ovni's own tests and of recorded runtimes, are in `shared/corpus`
+//! beside a checkout, if it has them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -35,7 +35,7 @@ pub fn shown_traces() -> Vec<PathBuf> {
     traces
 }
 
-/// Reference traces, sorted: ovni's, then those of runtimes. Without them a message says so.
+/// Reference traces, sorted: ovni's, then those of runtimes. If there are none, the skipped test is reported.
 pub fn reference_traces() -> Vec<PathBuf> {
     let corpus = reference_directory();
     if !corpus.is_dir() {
@@ -62,7 +62,7 @@ fn traces_in(directory: &Path, below: &str) -> Vec<PathBuf> {
     traces
 }
 
-/// Does `work` for each item, with its index, on all CPUs; the results are in the order of the items.
+/// Runs `work` for each item, with its index, on all CPUs. Returns the results in the order of the items.
 ///
 /// # Panics
 ///

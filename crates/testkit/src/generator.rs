@@ -11,7 +11,7 @@ use std::path::Path;
 use taskscope_event::Code;
 use taskscope_event::models::{nanos6, nosv, openmp};
 
-/// Which runtime's events.
+/// The runtime of the events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runtime {
     /// nOS-V.

@@ -15,7 +15,7 @@ pub struct Event<'a> {
     /// Nanoseconds of the host's clock, corrected by its offset. Never lower than the clock of the
     /// event before it (in [`ReadOrder::Repaired`](crate::ReadOrder::Repaired)).
     pub clock_ns: i64,
-    /// Which event it is.
+    /// Code of the event.
     pub code: Code,
     /// Whether the payload is jumbo data.
     pub is_jumbo: bool,

@@ -19,7 +19,7 @@ use taskscope_event::StreamFile;
 pub struct MergedEvent<'a> {
     /// Index of the stream in [`Trace::streams`](crate::Trace::streams).
     pub stream: usize,
-    /// Which of its files.
+    /// The stream's file.
     pub file: StreamFile,
     /// The event.
     pub event: Event<'a>,

@@ -76,7 +76,7 @@ pub struct ExplainedName {
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(tag = "as", rename_all = "snake_case")]
 pub enum CountedAs {
-    /// As a state, and so as its cause.
+    /// As the time of a state, and so of its cause.
     State {
         /// The state.
         state: Named<State>,

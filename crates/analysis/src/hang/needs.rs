@@ -8,7 +8,7 @@ use taskscope_execution::{
     Group, Hold, NO_TIME, ObjectIndex, RegionIndex, Section, Span, State, TaskIndex, TaskStatus, ThreadIndex,
 };
 
-/// Tasks that are listed of one wait.
+/// Maximum listed tasks per wait.
 const MAX_TASKS: usize = 16;
 
 impl Ends<'_> {
@@ -31,7 +31,7 @@ impl Ends<'_> {
             let mut any = false;
             let needs = match state {
                 _ if state.group() == Group::Mutex => holders.get(&object).copied().into_iter().collect(),
-                // Workers leave a region's last barrier when they are needed again.
+                // Workers stay in a region's last barrier until the next region needs them.
                 State::JoinBarrier if self.has_ended(region) => continue,
                 State::Barrier | State::JoinBarrier => {
                     let missing = self.missing(thread, state, region);
@@ -88,13 +88,13 @@ impl Ends<'_> {
         holders
     }
 
-    /// Threads by the tasks that they were in.
+    /// The executing thread of each task.
     fn running(&self) -> FxHashMap<TaskIndex, ThreadIndex> {
         let in_tasks = self.all().filter(|(_, end)| end.span.section.task.is_some());
         in_tasks.map(|(thread, end)| (end.span.section.task, thread)).collect()
     }
 
-    /// Members of the team that have not come to a barrier.
+    /// Members of the team that have not reached a barrier.
     fn missing(&self, waiter: ThreadIndex, state: State, region: RegionIndex) -> Vec<Needed> {
         if !region.is_some() {
             return Vec::new();

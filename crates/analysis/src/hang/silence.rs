@@ -8,9 +8,9 @@ use taskscope_execution::{ProcessIndex, Section, State, ThreadIndex};
 const MIN_SILENCE_NS: u64 = 200_000_000;
 /// A silence of this length is long however long the run is.
 const LONG_SILENCE_NS: u64 = 5_000_000_000;
-/// Else it is at least this part of the run.
+/// A shorter silence counts from this fraction of the run on.
 const SHARE_OF_RUN: u64 = 10;
-/// And at least so many times as long as any wait before it on one of the waiting threads.
+/// A silence is at least this multiple of the longest earlier wait on one of the waiting threads.
 const TIMES_OF_WAITS: u64 = 3;
 
 impl Ends<'_> {

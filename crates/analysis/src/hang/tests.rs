@@ -85,7 +85,7 @@ fn locks_in_a_circle_are_a_deadlock_from_the_first_instant() {
 }
 
 #[test]
-fn a_lock_whose_holder_works_is_none() {
+fn a_lock_whose_holder_works_is_no_hang() {
     let mut run = Run::of(2);
     run.takes(1, 10, 0);
     run.waits(0, 20, State::LockWait, ObjectIndex(0));
@@ -116,7 +116,7 @@ fn threads_waiting_for_a_deadlock_belong_to_it() {
 }
 
 #[test]
-fn a_member_that_sleeps_is_silence_and_one_that_computes_is_none() {
+fn a_member_that_sleeps_is_silence_and_one_that_computes_is_no_hang() {
     let barrier = |asleep: &[usize], end: u64| {
         let mut run = Run::of(2);
         run.is(0, 20, State::Barrier);
@@ -131,7 +131,7 @@ fn a_member_that_sleeps_is_silence_and_one_that_computes_is_none() {
 }
 
 #[test]
-fn a_wait_no_longer_than_those_before_is_none() {
+fn a_wait_no_longer_than_those_before_is_no_hang() {
     let mut run = Run::of(2);
     run.is(0, 20, State::Barrier);
     run.is(0, S, State::ImplicitTask);
@@ -175,14 +175,14 @@ impl Job {
         let mut job = Job(builder, ranks);
         for rank in 0..ranks {
             job.0.event(ThreadIndex(rank), 1);
-            job.tells(rank, 1, MessageChange::IsRank(Rank { job: 1, rank, ranks }));
-            job.tells(rank, 1, MessageChange::IsMember { comm: 7, size: ranks });
+            job.changes(rank, 1, MessageChange::IsRank(Rank { job: 1, rank, ranks }));
+            job.changes(rank, 1, MessageChange::IsMember { comm: 7, size: ranks });
             job.0.change(ThreadIndex(rank), 1, Change::Becomes(Section::of(State::Serial)));
         }
         job
     }
 
-    fn tells(&mut self, rank: u32, at: u64, change: MessageChange) {
+    fn changes(&mut self, rank: u32, at: u64, change: MessageChange) {
         self.0.change(ThreadIndex(rank), at, Change::Message(change));
     }
 
@@ -190,13 +190,13 @@ impl Job {
     fn calls(&mut self, rank: u32, at: u64, name: &str, changes: &[MessageChange]) {
         let (function, place) = (function_number(name), Place::UNKNOWN);
         self.0.event(ThreadIndex(rank), at);
-        self.tells(rank, at, MessageChange::CallBegins { function, place });
-        changes.iter().for_each(|change| self.tells(rank, at, *change));
+        self.changes(rank, at, MessageChange::CallBegins { function, place });
+        changes.iter().for_each(|change| self.changes(rank, at, *change));
         self.0.change(ThreadIndex(rank), at, Change::Becomes(Section::of(State::Communication)));
     }
 
     fn returns(&mut self, rank: u32, at: u64) {
-        self.tells(rank, at, MessageChange::CallEnds);
+        self.changes(rank, at, MessageChange::CallEnds);
         self.0.change(ThreadIndex(rank), at, Change::Becomes(Section::of(State::Serial)));
     }
 
@@ -225,7 +225,7 @@ fn needed(hang: &Hang) -> Vec<Vec<u32>> {
 }
 
 #[test]
-fn receives_in_a_circle_are_a_deadlock_and_a_rank_that_computes_is_none() {
+fn receives_in_a_circle_are_a_deadlock_and_a_rank_that_computes_is_no_hang() {
     let mut job = Job::of(3);
     job.calls(0, 20, "Recv", &[message(Some(1))]);
     job.calls(1, 40, "Wait", &[message(Some(0))]);
@@ -239,7 +239,7 @@ fn receives_in_a_circle_are_a_deadlock_and_a_rank_that_computes_is_none() {
 }
 
 #[test]
-fn a_receive_from_any_rank_is_stuck_only_if_all_ranks_are() {
+fn a_receive_from_any_rank_hangs_only_if_all_ranks_do() {
     let mut job = Job::of(3);
     job.calls(0, 20, "Recv", &[message(None)]);
     job.calls(1, 20, "Recv", &[message(Some(0))]);
@@ -254,11 +254,11 @@ fn a_receive_from_any_rank_is_stuck_only_if_all_ranks_are() {
 
 #[test]
 fn any_of_several_requests_is_enough_for_waitany_only() {
-    for (function, is_stuck) in [("Waitany", false), ("Waitall", true)] {
+    for (function, is_hung) in [("Waitany", false), ("Waitall", true)] {
         let mut job = Job::of(3);
         job.calls(0, 20, function, &[message(Some(1)), message(Some(2))]);
         job.calls(1, 20, "Recv", &[message(Some(0))]);
-        assert_eq!(!job.hangs(S).is_empty(), is_stuck, "{function}");
+        assert_eq!(!job.hangs(S).is_empty(), is_hung, "{function}");
     }
 }
 

@@ -71,7 +71,7 @@ pub mod class {
     pub const STOPPED: u32 = 8;
     /// Giving way to others.
     pub const YIELD: u32 = 9;
-    /// How many there are for programs.
+    /// Number of classes for programs.
     pub const COUNT: u32 = 10;
     /// The activity is not known. Imports have it for the time outside of the file's sections.
     pub const UNKNOWN: u32 = 10;

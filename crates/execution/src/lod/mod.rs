@@ -53,7 +53,7 @@ impl Flags {
     /// The operating system kept the thread off its CPU for a good part of it.
     pub const OFF_CPU: Flags = Flags(32);
 
-    /// Both.
+    /// The union of both.
     pub const fn with(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
     }

@@ -26,7 +26,7 @@ struct Intervals {
 #[derive(Clone, Debug, Default)]
 pub struct OffTimes {
     all: Intervals,
-    /// Those in sections that want a CPU.
+    /// Times in sections that want a CPU.
     lost: Intervals,
     long: Marks,
     /// Whether there is a time by any cause.

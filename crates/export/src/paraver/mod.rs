@@ -33,7 +33,7 @@ const WAITING_BATCHES: usize = 8;
 /// A view to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewFile {
-    /// Which family.
+    /// Its family.
     pub view: View,
     /// Its number of rows.
     pub rows: usize,

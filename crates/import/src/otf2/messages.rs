@@ -18,7 +18,7 @@ pub(super) struct Messages {
     unknown: u64,
 }
 
-/// A half as the events have it.
+/// A half in the form of the events.
 pub(super) struct Event {
     pub location: u64,
     pub is_send: bool,

@@ -17,7 +17,7 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Those of the file if they are usable and unique, else new ones.
+    /// Numbers of the file if they are usable and unique, else new ones.
     pub fn of(run: &Run) -> Numbers {
         let given: Vec<Option<i64>> = run.processes.iter().map(|process| process.pid).collect();
         let pids = unique(&given);

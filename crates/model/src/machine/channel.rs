@@ -34,7 +34,7 @@ impl Channel {
         self.stack.last().copied().or(self.single)
     }
 
-    /// How many values are stacked.
+    /// Number of stacked values.
     pub(crate) fn depth(&self) -> usize {
         self.stack.len()
     }

@@ -44,7 +44,7 @@ use taskscope_execution::view::{View, ViewObserver};
 use thread::ThreadMachine;
 pub use thread::ThreadState;
 
-/// How to play a trace.
+/// Options of a replay.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MachineOptions {
     /// Enables all models, whatever the streams require.

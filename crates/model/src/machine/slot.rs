@@ -29,7 +29,7 @@ pub(crate) struct Slot<'s> {
 }
 
 impl Slot<'_> {
-    /// How a value is called in messages.
+    /// Name of a value in messages.
     pub(crate) fn label_of(&self, value: i64) -> String {
         match self.labels.iter().find(|(other, _)| *other == value) {
             Some((_, label)) => format!("`{label}`"),

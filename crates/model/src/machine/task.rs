@@ -43,7 +43,7 @@ pub(crate) struct Body {
 /// A task type.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskType {
-    /// As it is shown.
+    /// Displayed name.
     pub(crate) label: String,
     /// Its value in views: a hash of the label's bytes.
     pub(crate) value: u32,

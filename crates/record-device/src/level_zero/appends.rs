@@ -46,7 +46,7 @@ appends! {
     before_memory_barrier: event 4, SYNCHRONISATION, called "barrier of memory ranges";
 }
 
-/// All of them, with their registration functions; those missing in this release of the loader are left out.
+/// All callbacks, with their registration functions; those missing in this release of the loader are left out.
 pub(super) fn all(ze: &LevelZero) -> impl Iterator<Item = (Register, Callback)> {
     let pairs: [(Option<Register>, Callback); 14] = [
         (Some(ze.on_kernel), before_kernel),

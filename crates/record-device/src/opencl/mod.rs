@@ -112,7 +112,7 @@ pub extern "C" fn clDeinitLayer() -> i32 {
     SUCCESS
 }
 
-/// How long an unloading loader waits for records in all, and after the last one: threads of the driver that need the
+/// Time that an unloading loader waits for records in all, and after the last one: threads of the driver that need the
 /// dynamic loader, as PoCL's for a new kernel, cannot continue meanwhile.
 const MAX_WAIT_MS: u32 = 1000;
 const MAX_QUIET_MS: u32 = 200;

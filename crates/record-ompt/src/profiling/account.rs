@@ -144,7 +144,7 @@ impl Stretch {
 /// Role of a thread among the workers of its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// None of them.
+    /// Not a worker.
     Other,
     /// The initial thread, which counts as long as no other does.
     Initial,

@@ -219,7 +219,7 @@ fn find_node(tree: &mut Tree, (place, wait): Spot) -> NodeId {
     }
 }
 
-/// As the handler places a sample of work.
+/// Node at which the handler places a sample of work.
 fn node_of_sample(tree: &mut Tree, Sampled { context, addresses, is_cut }: Sampled<'_>) -> NodeId {
     let (mut node, mut kind) = (context_node(tree, context), body_of(context));
     if addresses.is_empty() {

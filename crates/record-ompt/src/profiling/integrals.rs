@@ -101,7 +101,7 @@ impl Sum {
 }
 
 impl Integrals {
-    /// From now on.
+    /// Begins all sums at the time `now`.
     pub fn new(now: u64) -> Integrals {
         let (busy, until) = (AtomicBool::new(false), AtomicU64::new(now));
         Integrals { busy, until, working: Sum::new(), unattributed: Sum::new() }

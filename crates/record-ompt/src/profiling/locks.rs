@@ -101,7 +101,7 @@ pub struct Held {
 pub struct Blame {
     /// The blamed place; `None` if unattributed.
     pub place: Option<ChargedPath>,
-    /// How much, nanoseconds.
+    /// Nanoseconds.
     pub ns: u64,
 }
 

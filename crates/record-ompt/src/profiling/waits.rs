@@ -133,7 +133,7 @@ impl Waits {
         self.list.len() < self.list.capacity()
     }
 
-    /// As [`begin`](Self::begin), without allocation.
+    /// Begins a wait as [`begin`](Self::begin) does, without allocation.
     ///
     /// # Safety
     /// There is [room](Self::has_room).

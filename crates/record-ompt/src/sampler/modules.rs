@@ -144,7 +144,7 @@ static KNOWN_CHANGES: AtomicU64 = AtomicU64::new(u64::MAX);
 /// Counts the times at which a module was found unloaded.
 static UNLOADS: AtomicU32 = AtomicU32::new(0);
 
-/// How often modules were found unloaded so far. Whatever was kept by address before is void.
+/// Number of times that modules were found unloaded so far. Data kept by address before is void.
 #[inline(always)]
 pub fn unloads() -> u32 {
     UNLOADS.load(Relaxed)
@@ -201,7 +201,7 @@ fn ask_for_path_of_program() -> CString {
     CString::new(path).unwrap_or_default()
 }
 
-/// How often modules were loaded and unloaded so far.
+/// Number of loads and unloads of modules so far.
 pub fn changes() -> u64 {
     unsafe extern "C" fn count(info: *mut libc::dl_phdr_info, size: usize, sum: *mut c_void) -> c_int {
         if size >= size_of::<libc::dl_phdr_info>() {

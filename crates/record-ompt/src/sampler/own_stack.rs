@@ -106,7 +106,7 @@ impl OwnStack {
         (low..=low + BYTES as u64).contains(&address).then(|| address - low)
     }
 
-    /// As an alternate stack for signals.
+    /// The stack in the form of `sigaltstack`.
     pub fn as_alternate(&self) -> libc::stack_t {
         libc::stack_t { ss_sp: self.low.wrapping_byte_add(GUARD), ss_flags: 0, ss_size: BYTES }
     }

@@ -32,7 +32,7 @@ const MAX_TURNS: usize = 2;
 
 /// Timers that run by the time that passes.
 static RUNNING: AtomicU64 = AtomicU64::new(0);
-/// By how much periods are stretched now.
+/// Present factor of all periods.
 static STRETCH: AtomicU32 = AtomicU32::new(1);
 
 /// Factor of periods: a power of two, so that it changes seldom. The number of CPUs is read from files, which
@@ -45,7 +45,7 @@ fn stretch(threads: u64, cpus: impl FnOnce() -> u64) -> u32 {
     u32::try_from(wanted.next_power_of_two()).unwrap_or(1 << 16).min(1 << 16)
 }
 
-/// So many more timers run.
+/// Adds `change` to the number of running timers.
 fn count(change: i64) {
     use std::sync::OnceLock;
     static CPUS: OnceLock<u64> = OnceLock::new();
@@ -61,7 +61,7 @@ pub struct Timer {
     clock: Clock,
     period_ns: u64,
     stretch: AtomicU32,
-    /// How long after multiples of its own period each fires.
+    /// Delay of each timer after multiples of its period.
     phases: [AtomicU64; MAX_TURNS],
     /// System id of its thread.
     thread: i32,
@@ -102,7 +102,7 @@ impl Timer {
         self.period_ns * u64::from(self.stretch.load(Relaxed))
     }
 
-    /// How long ago a timer expired last, nanoseconds. Async-signal-safe.
+    /// Time since a timer expired last, nanoseconds. Async-signal-safe.
     pub fn late_ns(&self) -> Option<u64> {
         if self.clock != Clock::Wall {
             return None;

@@ -49,7 +49,7 @@ const INITIAL: c_int = 1;
 const IMPLICIT: c_int = 2;
 
 static GET_TASK_INFO: AtomicUsize = AtomicUsize::new(0);
-/// `OMP_TOOL=disabled`: the runtime takes no tool, and is a library as any other.
+/// `OMP_TOOL=disabled`: the runtime takes no tool; it is a library like any other.
 static TAKES_NO_TOOL: AtomicBool = AtomicBool::new(false);
 
 /// Reads the environment, as handlers may not.
@@ -166,7 +166,7 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// None.
+    /// Creates an empty list.
     pub const fn new() -> Self {
         const NONE: Level = Level {
             exit: 0,
@@ -190,7 +190,7 @@ impl Levels {
         self.kept.get(..self.kept_count).unwrap_or_default()
     }
 
-    /// As a sample stores them.
+    /// Writes the levels in the form of a sample.
     pub fn write_to<'a>(&self, bytes: &'a mut [u8; MAX_LEVELS * LEVEL_BYTES]) -> &'a [u8] {
         for (place, level) in bytes.chunks_exact_mut(LEVEL_BYTES).zip(self.list()) {
             let (first, end) = level.frames;

@@ -51,7 +51,7 @@ impl Default for Undeferred {
 }
 
 impl Undeferred {
-    /// None.
+    /// Creates an empty list.
     pub const fn new() -> Self {
         let none = FrameSize { codeptr: 0, bytes: None, misses: 0 };
         Undeferred { tasks: [(0, 0); KEPT], next: 0, places: [none; PLACES] }
@@ -107,7 +107,7 @@ impl Undeferred {
 pub struct OwnFrames(AtomicU64);
 
 impl OwnFrames {
-    /// Not known yet.
+    /// Creates an unknown size.
     pub const fn new() -> Self {
         OwnFrames(AtomicU64::new(0))
     }

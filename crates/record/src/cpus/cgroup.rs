@@ -108,7 +108,7 @@ impl Cgroups {
     }
 }
 
-/// How many more processes and threads the control groups of the calling process let it have; `None` without a limit.
+/// Number of further processes and threads that the control groups allow the calling process; `None` without a limit.
 pub fn room_for_tasks() -> Option<u64> {
     Cgroups::of_controller("pids").room_for_tasks()
 }

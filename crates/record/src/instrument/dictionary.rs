@@ -95,7 +95,7 @@ pub(super) struct Dictionary {
     next: HashMap<Space, u64>,
     /// Events that declare names and report mistakes.
     entries: Vec<(Code, Vec<u8>)>,
-    /// How many of them the recording of `written_for` has.
+    /// Number of them in the recording of `written_for`.
     written: usize,
     written_for: usize,
     /// Times that each mistake was made.

@@ -18,7 +18,7 @@ pub(super) struct CpuWatch {
     /// Known from the first check on.
     cgroups: Option<Cgroups>,
     quota: Option<Quota>,
-    /// As it was at a time.
+    /// The last throttling account and its time.
     throttled: Option<(u64, Throttled)>,
     time: Option<CpuTime>,
     threads: Vec<ThreadMask>,

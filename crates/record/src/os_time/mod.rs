@@ -76,7 +76,7 @@ const NAMES_APART: Duration = Duration::from_millis(100);
 /// More threads' names are not stored before the threads end.
 const MAX_NAMES: usize = 4096;
 
-/// How a thread is watched.
+/// Source of a thread's times off the CPU.
 enum Source {
     Switches(Switches),
     Periods(Periods),

@@ -121,7 +121,7 @@ pub fn ordered_now_plain() -> Option<u64> {
 }
 
 /// # Safety
-/// As for [`nested_recorder::settle`].
+/// The conditions of [`nested_recorder::settle`].
 #[cold]
 #[inline(never)]
 unsafe fn settle_then(recorder: *mut ThreadRecorder, now: u64) -> u64 {

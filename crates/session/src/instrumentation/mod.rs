@@ -31,7 +31,7 @@ pub enum By {
 }
 
 impl By {
-    /// Both.
+    /// Both subjects.
     pub const ALL: [By; 2] = [By::Thread, By::Task];
 
     /// The name on the command line and in addresses.

@@ -68,7 +68,7 @@ pub trait Player {
 pub struct OwnEvent {
     /// Time, as in a [`TimedEvent`].
     pub at: u64,
-    /// As in a [`TimedEvent`].
+    /// Whether its time is implausibly late, as in a [`TimedEvent`].
     pub is_too_far: bool,
     /// Code of the event; there are no fields.
     pub code: Code,
@@ -105,7 +105,7 @@ impl<'r, 'a> OwnEvents<'r, 'a> {
     }
 }
 
-/// Which events need the order of all streams.
+/// The events that need the order of all streams.
 pub struct NeedsOrder {
     kinds: Kinds,
     /// Streams of which all events do.

@@ -27,7 +27,7 @@ pub(super) struct Known<'a> {
 /// What is known of the threads of a process.
 #[derive(Default)]
 pub(super) struct KnownOfProcess<'a> {
-    /// Those of the slice, by their ids.
+    /// Times of the slice's threads, by their ids.
     pub threads: BTreeMap<i64, &'a OffCpuTimes>,
     /// CPUs that are workers.
     cpus: Vec<&'a OffCpuTimes>,
@@ -120,7 +120,7 @@ fn push_thread(records: &mut Vec<Record<'static>>, range: (i64, i64), number: u3
     records.push(Record::plain(begin, system::KNOWN, [times.source.to_le_bytes(), number].concat()));
 }
 
-/// Those that are in the range, cut to it.
+/// Times in the range, cut to it.
 fn cut(
     times: &[(i64, i64, u32)],
     (begin, until): (i64, i64),

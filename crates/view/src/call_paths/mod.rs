@@ -26,7 +26,7 @@ use taskscope_profile::{Metric, Profile, conservation};
 use taskscope_session::{KeptModules, Session};
 use taskscope_symbol::Missing;
 
-/// Which view.
+/// A view of call paths.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathsView {
     /// Call paths from the program's start inwards.

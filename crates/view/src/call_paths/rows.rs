@@ -121,7 +121,7 @@ pub struct RowCounts {
 pub struct RowCount {
     /// All rows.
     pub all: usize,
-    /// Those whose line is known.
+    /// Rows with a known line.
     pub with_line: usize,
 }
 

@@ -191,9 +191,9 @@ fn legend(out: &mut String, legend: &str, (room, width): (usize, usize)) -> Stri
 
 /// Characters before a step in a tree view: its numbers, and the mark of the hot path.
 const NUMBERS: usize = 2 + 10 + 1 + 7 + 1 + 8 + 2 + 2;
-/// Those of each column beside.
+/// Characters of each further column.
 const SIDE_COLUMN: usize = 9;
-/// Those that a name has as long as there is room.
+/// Characters of a name if the width allows.
 const NAME: usize = 24;
-/// Those that the name of a step has at least: a line fits 40 columns.
+/// Least characters of a step's name: a line fits 40 columns.
 const MIN_STEP_COLUMNS: usize = 40 - NUMBERS;

@@ -234,7 +234,7 @@ pub struct TypeSlack {
     pub task_type: String,
     /// Number of its tasks.
     pub tasks: u64,
-    /// Those that have no more slack than the critical ones.
+    /// Tasks that have no more slack than the critical ones.
     pub without: u64,
     /// The least slack, nanoseconds.
     pub least_ns: u64,

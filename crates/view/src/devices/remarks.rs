@@ -50,7 +50,7 @@ pub(super) fn account_sentences(queue: &Queue) -> Vec<String> {
     sentences
 }
 
-/// How many operations have each kind of anomaly, by name.
+/// Number of operations with each kind of anomaly, by name.
 pub(super) fn anomalies(queue: &Queue) -> Vec<(&'static str, u64)> {
     let mut by_name: FxHashMap<&'static str, u64> = FxHashMap::default();
     for name in queue.operations.iter().flat_map(Operation::anomaly_names) {

@@ -86,7 +86,7 @@ impl HotPath {
         }
     }
 
-    /// The same of a count of things.
+    /// The evidence of a count of things.
     pub fn evidence_of(&self, things: &str, whole: u64) -> String {
         match self.steps.is_empty() {
             true => String::new(),

@@ -12,7 +12,7 @@ const MAX_FLOWS: usize = 1500;
 /// Arrows that begin or end in a part of the time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Flows {
-    /// By their end.
+    /// The flows, sorted by their end.
     pub flows: Vec<Flow>,
     /// Further ones that the answer leaves out.
     pub left_out: usize,

@@ -96,7 +96,7 @@ pub struct Page {
     pub histograms: Vec<Vec<(u64, u64)>>,
     /// The critical path; `None` if the trace has no task graph.
     pub critical_path: Option<PathOfPage>,
-    /// Which clocks the trace has, for a person.
+    /// Clocks of the trace, in words.
     pub clocks: String,
     /// Device queues.
     pub queues: Queues,

@@ -39,7 +39,7 @@ impl Found {
     }
 }
 
-/// Which way to look.
+/// Direction of a search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// Towards later times.

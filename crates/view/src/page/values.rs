@@ -24,7 +24,7 @@ pub fn packed_model_rows(view: &KeptView, rows: &[u32], window: Window) -> Vec<u
 /// The views that the models of a trace have.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ModelFamilies {
-    /// By the kind of their rows.
+    /// Families by the kind of their rows.
     pub families: Vec<ModelFamily>,
 }
 

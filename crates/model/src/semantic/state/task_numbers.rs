@@ -16,7 +16,7 @@ pub struct TaskNumbers {
     pub types: Vec<TypeIndex>,
     /// The numbers that runtimes gave to them; [`NO_NUMBER`](taskscope_execution::NO_NUMBER) for none.
     pub ids: Vec<u64>,
-    /// How often an id was given to a further task.
+    /// Number of times that an id was given to a further task.
     pub reuses: u32,
     /// First use of tasks that were used before their creation was seen.
     pub early: FxHashMap<TaskIndex, u64>,

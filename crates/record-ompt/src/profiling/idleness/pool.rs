@@ -18,7 +18,7 @@ pub type ByEpoch = [u64; EPOCHS];
 pub struct Late {
     /// Sum over all of them, nanoseconds.
     pub owed: u64,
-    /// How long the epoch was.
+    /// Length of the epoch.
     pub length: u64,
 }
 

@@ -115,7 +115,7 @@ impl<'a> To<'a> {
 }
 
 impl Stretch {
-    /// From now on. Returns the work that samples in callbacks have charged.
+    /// Begins the stretch at `at`. Returns the work that samples in callbacks have charged.
     fn begin(&self, account: &Account, at: u64, spent: Spent) -> u64 {
         self.since.set(at);
         self.before.set(spent);

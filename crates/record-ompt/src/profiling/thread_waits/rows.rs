@@ -11,7 +11,7 @@ use super::ring::Call;
 const MAX_ROWS: usize = 4096;
 /// Parts of all rows; beyond, a part is charged to nobody.
 const MAX_PARTS: usize = 1 << 15;
-/// Threads of a row that are told apart.
+/// Maximum threads that a row distinguishes.
 const MAX_THREADS: usize = 256;
 
 /// The waits for an object (kind and identity, of joins 0), in calls at one place.
@@ -27,7 +27,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Threads that have waited, up to the number that is told apart.
+    /// Threads that have waited, up to that maximum.
     pub fn threads(&self) -> u32 {
         self.threads.len() as u32
     }
