@@ -2,14 +2,21 @@
 //! library's own do not come here.
 //!
 //! A futex has no holder. The waking thread is known from its call, and the number of woken threads from the result of the call.
+//!
+//! **Requeued threads** wait for another futex from then on, and the event of their begin names the first one:
+//!
+//! ```text
+//!   wait A ──▶ requeue 1 from A to B ──▶ wake B: recorded as a wake of A, until so many were woken
+//! ```
+//! The kernel wakes the threads of a futex in their order, so those that wait for B itself since before come first.
 
 use core::ffi::{c_int, c_long};
-use core::sync::atomic::{AtomicU32, Ordering::*};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
 use taskscope_event::models::wait::{kind, outcome};
 use taskscope_ompt::shared::Syscall;
 
-use crate::events::{self, Woken};
+use crate::events::{self, WakePlace, Woken};
 use crate::objects::this_thread;
 
 const COUNTERS_LOG2: u32 = 10;
@@ -17,9 +24,51 @@ const COUNTERS_LOG2: u32 = 10;
 /// may wake others.
 static WAITING: [AtomicU32; 1 << COUNTERS_LOG2] = [const { AtomicU32::new(0) }; 1 << COUNTERS_LOG2];
 
+fn hash(address: usize) -> usize {
+    (address >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (usize::BITS - COUNTERS_LOG2)
+}
+
 fn waiting(address: usize) -> Option<&'static AtomicU32> {
-    let hash = (address >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (usize::BITS - COUNTERS_LOG2);
-    WAITING.get(hash)
+    WAITING.get(hash(address))
+}
+
+/// The threads that were requeued to a futex, by the hash of its address. All zeros is none.
+struct Requeued {
+    /// The futex that they wait for now, and the one that their waits began with: those of the last call.
+    to: AtomicUsize,
+    from: AtomicUsize,
+    /// Not woken yet.
+    threads: AtomicU32,
+}
+
+static REQUEUED: [Requeued; 1 << COUNTERS_LOG2] =
+    [const { Requeued { to: AtomicUsize::new(0), from: AtomicUsize::new(0), threads: AtomicU32::new(0) } };
+        1 << COUNTERS_LOG2];
+
+/// So many threads of `from` wait for `to` from now on.
+fn requeue(from: usize, to: usize, threads: u32) {
+    let Some(entry) = REQUEUED.get(hash(to)).filter(|_| threads > 0) else { return };
+    let before = (entry.to.swap(to, Relaxed), entry.from.swap(from, Relaxed));
+    match before == (to, from) {
+        true => _ = entry.threads.fetch_add(threads, Release),
+        false => entry.threads.store(threads, Release),
+    }
+}
+
+/// The entry of a futex that threads were requeued to.
+fn requeued(to: usize) -> Option<&'static Requeued> {
+    let entry = REQUEUED.get(hash(to))?;
+    (entry.threads.load(Acquire) > 0 && entry.to.load(Relaxed) == to).then_some(entry)
+}
+
+impl Requeued {
+    /// Takes so many threads at most out. Returns the futex that their waits began with, and their number.
+    fn take(&self, most: u32) -> (usize, u32) {
+        let from = self.from.load(Relaxed);
+        let less = |threads: u32| Some(threads.saturating_sub(most));
+        let before = self.threads.fetch_update(Relaxed, Relaxed, less).unwrap_or(0);
+        (from, before.min(most))
+    }
 }
 
 /// An operation on a futex, as far as it matters here.
@@ -28,21 +77,22 @@ enum Operation {
     Wait,
     /// Wakes so many threads at most.
     Wake(c_int),
-    /// Wakes so many, and makes others wait for another futex.
-    Requeue(c_int),
+    /// Wakes so many, and makes others wait for the futex at this address.
+    Requeue(c_int, usize),
+    /// Wakes so many, and, by the value, so many of the futex at this address.
+    WakeTwo(c_int, usize),
     Other,
 }
 
 /// The operation of a call's arguments.
 fn operation(arguments: &[usize; 6]) -> Operation {
-    let [_, operation, value, ..] = *arguments;
+    let [_, operation, value, _, second, _] = *arguments;
     match operation as c_int & libc::FUTEX_CMD_MASK {
         libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET | libc::FUTEX_LOCK_PI | FUTEX_LOCK_PI2 => Operation::Wait,
         libc::FUTEX_WAKE | libc::FUTEX_WAKE_BITSET => Operation::Wake(value as c_int),
         libc::FUTEX_UNLOCK_PI => Operation::Wake(1),
-        libc::FUTEX_REQUEUE | libc::FUTEX_CMP_REQUEUE | libc::FUTEX_WAKE_OP => {
-            Operation::Requeue(value as c_int)
-        }
+        libc::FUTEX_REQUEUE | libc::FUTEX_CMP_REQUEUE => Operation::Requeue(value as c_int, second),
+        libc::FUTEX_WAKE_OP => Operation::WakeTwo(value as c_int, second),
         _ => Operation::Other,
     }
 }
@@ -72,19 +122,65 @@ pub unsafe fn call(caller: usize, arguments: [usize; 6], next: Syscall) -> c_lon
             events::end(kind::FUTEX, outcome_of(result));
             result
         }
-        Operation::Wake(most) | Operation::Requeue(most) if counter.load(Relaxed) > 0 => {
+        Operation::Wake(_) | Operation::Requeue(..) | Operation::WakeTwo(..)
+            if counter.load(Relaxed) == 0 && requeued(address).is_none() && !wakes_second(&arguments) =>
+        {
+            whole()
+        }
+        Operation::Wake(most) => {
             let place = events::prepare_to_wake(caller);
             let result = whole();
-            if result > 0 {
-                let woken = match most {
-                    c_int::MAX => Woken::All,
-                    most => Woken::Some(result.min(c_long::from(most)).max(0) as u32),
-                };
-                events::has_woken(kind::FUTEX, address, place, woken);
+            wakes(address, counter, place, (most, result));
+            result
+        }
+        Operation::Requeue(most, to) => {
+            let place = events::prepare_to_wake(caller);
+            let result = whole();
+            wakes(address, counter, place, (most, result.min(c_long::from(most))));
+            // The result counts the woken and the requeued threads.
+            let moved = result.saturating_sub(c_long::from(most)).clamp(0, c_long::from(u32::MAX)) as u32;
+            requeue(requeued(address).map_or(address, |entry| entry.take(moved).0), to, moved);
+            result
+        }
+        Operation::WakeTwo(most, second) => {
+            let place = events::prepare_to_wake(caller);
+            let result = whole();
+            // Whether the second was woken is not told apart from the first.
+            let of_first = result.min(c_long::from(most)).min(c_long::from(counter.load(Relaxed)));
+            wakes(address, counter, place, (most, of_first));
+            if let Some(counter) = waiting(second) {
+                wakes(second, counter, place, (c_int::MAX - 1, result - of_first.max(0)));
             }
             result
         }
-        _ => whole(),
+        Operation::Other => whole(),
+    }
+}
+
+/// Whether a call may wake threads of its second futex.
+fn wakes_second(arguments: &[usize; 6]) -> bool {
+    match operation(arguments) {
+        Operation::WakeTwo(_, second) => waiting(second).is_some_and(|counter| counter.load(Relaxed) > 0),
+        _ => false,
+    }
+}
+
+/// Records that so many threads of a futex were woken, of so many at most.
+fn wakes(address: usize, counter: &AtomicU32, place: WakePlace, (most, woken): (c_int, c_long)) {
+    let woken = woken.clamp(0, c_long::from(u32::MAX)) as u32;
+    if woken == 0 {
+        return;
+    }
+    let Some(entry) = requeued(address) else {
+        let woken = if most == c_int::MAX { Woken::All } else { Woken::Some(woken) };
+        return events::has_woken(kind::FUTEX, address, place, woken);
+    };
+    let own = woken.min(counter.load(Relaxed));
+    let (from, others) = entry.take(woken - own);
+    for (address, threads) in [(address, own), (from, others)] {
+        if threads > 0 {
+            events::has_woken(kind::FUTEX, address, place, Woken::Some(threads));
+        }
     }
 }
 
@@ -103,11 +199,25 @@ mod tests {
 
     #[test]
     fn operations_are_known_with_their_flags() {
-        let of = |operation: c_int, value| self::operation(&[0x1000, operation as usize, value, 0, 0, 0]);
+        let of =
+            |operation: c_int, value| self::operation(&[0x1000, operation as usize, value, 0, 0x2000, 0]);
         assert_eq!(of(libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, 5), Operation::Wait);
         assert_eq!(of(libc::FUTEX_WAIT_BITSET | libc::FUTEX_CLOCK_REALTIME, 0), Operation::Wait);
         assert_eq!(of(libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 2), Operation::Wake(2));
-        assert_eq!(of(libc::FUTEX_CMP_REQUEUE, 1), Operation::Requeue(1));
+        assert_eq!(of(libc::FUTEX_CMP_REQUEUE, 1), Operation::Requeue(1, 0x2000));
+        assert_eq!(of(libc::FUTEX_WAKE_OP, 1), Operation::WakeTwo(1, 0x2000));
         assert_eq!(of(libc::FUTEX_TRYLOCK_PI, 1), Operation::Other);
+    }
+
+    #[test]
+    fn requeued_threads_are_woken_once_each() {
+        assert!(requeued(0x3000).is_none());
+        requeue(0x1000, 0x3000, 0);
+        assert!(requeued(0x3000).is_none());
+        requeue(0x1000, 0x3000, 2);
+        requeue(0x1000, 0x3000, 1);
+        assert_eq!(requeued(0x3000).map(|entry| entry.take(2)), Some((0x1000, 2)));
+        assert_eq!(requeued(0x3000).map(|entry| entry.take(2)), Some((0x1000, 1)));
+        assert!(requeued(0x3000).is_none());
     }
 }
