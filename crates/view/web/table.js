@@ -160,5 +160,7 @@ export function table(caption, columns, rows, shown = 12, { isTree = false } = {
     copy.textContent = await copyText(csvOf(columns, passing()), `${caption.replace(/[^\w]+/g, '-')}.csv`);
     setTimeout(() => { copy.textContent = 'copy as CSV'; }, 2000);
   } }, 'copy as CSV');
-  return element('div', { class: 'table' }, made, element('div', { class: 'tools' }, more, filter, rows.length > 1 ? copy : null), left);
+  // What is wider than the screen is scrolled by keys; a longer table has buttons that take the focus.
+  const scrolls = rows.length > 1 ? {} : { tabindex: 0, role: 'region', 'aria-label': caption };
+  return element('div', { class: 'table', ...scrolls }, made, element('div', { class: 'tools' }, more, filter, rows.length > 1 ? copy : null), left);
 }
