@@ -315,8 +315,13 @@ fn sources_have_the_time_of_their_lines() {
     std::fs::write(sources.join("src/gemm.c"), text).unwrap();
     let row = |file: &str, line: u32, own: u64| json!({ "name": format!("{file}:{line}"), "function": "f", "file": file, "line": line, "state": null, "own": own, "total": own });
     let files = ["/build/src/gemm.c", "/build/src/gone.c", "/etc/passwd"];
-    let lines =
-        [row(files[0], 5000, 700), row(files[0], 5002, 200), row(files[1], 7, 100), row(files[2], 1, 50)];
+    let lines = [
+        row(files[0], 5000, 600),
+        row("gemm.c", 5000, 100),
+        row("src/gemm.c", 5002, 200),
+        row(files[1], 7, 100),
+        row(files[2], 1, 50),
+    ];
     let no_rows = json!({ "all": 0, "with_line": 0 });
     let call_paths = json!({
         "sorted_by": "time_ns", "is_time_sampled": false, "other_threads_ns": 0, "totals": {}, "paths": [], "top_down": [],

@@ -11,7 +11,7 @@
 
 use super::Page;
 use crate::source_files::SourceRoots;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -89,6 +89,17 @@ pub enum SourceOf {
 
 type Lines = FxHashMap<(String, u32), LineHeat>;
 
+/// The name with its directories of a file that was recorded without some of them, as GCC writes locations of constructs; `None` if
+/// no other name ends with it, or several do.
+fn whole_name(file: &str, names: &FxHashSet<&str>) -> Option<String> {
+    if file.starts_with('/') {
+        return None;
+    }
+    let end = format!("/{file}");
+    let mut longer = names.iter().filter(|name| name.starts_with('/') && name.ends_with(&end));
+    longer.next().filter(|_| longer.next().is_none()).map(|name| (*name).to_string())
+}
+
 impl Page {
     /// Searches sources below these directories from now on.
     pub fn look_for_sources(&mut self, roots: SourceRoots) {
@@ -107,7 +118,11 @@ impl Page {
             files.into_iter().map(|(file, ns)| FileTime { file: file.to_string(), ns }).collect();
         files.sort_by_key(|row| Reverse(row.ns));
         let (file, line) = match of {
-            SourceOf::Section(track, at) => self.place_of_section(*track, *at)?,
+            SourceOf::Section(track, at) => {
+                let (file, line) = self.place_of_section(*track, *at)?;
+                let names = files.iter().map(|row| row.file.as_str()).collect();
+                (whole_name(&file, &names).unwrap_or(file), line)
+            }
             SourceOf::File(file) => (files.iter().find(|row| row.file == *file)?.file.clone(), None),
             SourceOf::Hottest => (files.first().map(|row| row.file.clone()).unwrap_or_default(), None),
         };
@@ -205,8 +220,18 @@ impl Page {
                 lines.entry((file, line)).or_default().sampled_ns += row.own;
             }
         }
-        lines.iter_mut().for_each(|((_, line), heat)| heat.line = *line);
-        lines
+        let names: FxHashSet<String> = lines.keys().map(|(file, _)| file.clone()).collect();
+        let names = names.iter().map(String::as_str).collect();
+        let mut joined = Lines::default();
+        for ((file, line), heat) in lines {
+            let file = whole_name(&file, &names).unwrap_or(file);
+            let sum = joined.entry((file, line)).or_default();
+            sum.line = line;
+            sum.useful_ns += heat.useful_ns;
+            sum.lost_ns += heat.lost_ns;
+            sum.sampled_ns += heat.sampled_ns;
+        }
+        joined
     }
 
     /// Blame of the lines of a file, if no construct of the run is in another file of its name.
@@ -219,7 +244,9 @@ impl Page {
         let (own, sites) = (file.to_string(), self.execution.catalog.sites.len() as u32);
         let has_twin = self.names.ask(move |places| {
             let other = |site| places.code(SiteIndex(site)).frame.file.clone().filter(|file| *file != own);
-            (0..sites).filter_map(other).any(|file| name_of(&file) == name_of(&own))
+            let is_twin =
+                |file: &String| name_of(file) == name_of(&own) && !own.ends_with(&format!("/{file}"));
+            (0..sites).filter_map(other).any(|file| is_twin(&file))
         });
         if name.is_empty() || has_twin {
             return lines;
