@@ -25,7 +25,8 @@ def expected(taskscope, trace, target):
         [taskscope, "export", "--dry-run", "--to", target, trace], check=True, capture_output=True, text=True
     ).stdout
     counts = {name: int(count) for count, name in re.findall(r"^ +(\d+) (\S+(?: \S+)*)  ", text, re.M)}
-    return counts, int(re.search(r": (\d+) bytes", text).group(1))
+    # Digits are in groups of three.
+    return counts, int(re.sub(r"\D", "", re.search(r": ([^:]+) bytes in", text).group(1)))
 
 
 def sums_of(file):
