@@ -6,6 +6,7 @@
 mod common;
 
 mod chain;
+mod construct_names;
 mod constructs;
 mod hostile;
 mod processes;
