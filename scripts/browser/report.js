@@ -441,7 +441,7 @@ await step('printed from a dark screen the report is white, and all its parts an
 });
 await step('on paper no heading stands alone at the foot of a page, and no finding is cut', async () => {
   // Low sheets have many feet.
-  const sheets = await sheetsOf(one.page, 'low', { width: '800px', height: '460px' });
+  const sheets = await sheetsOf(one.page, 'low', { width: '800px', height: '430px' });
   if (!sheets) return;
   assert.ok(sheets.length > 12, `${sheets.length} sheets`);
   const [headings, findings] = await one.page.evaluate(() => [
