@@ -5,6 +5,7 @@
 //! - [`chrome`]: Chrome's trace events (PyTorch, viztracer, Taskflow, APEX), a run over time;
 //! - [`device_records`]: dumps of device records, in the order of delivery;
 //! - [`otf2`]: archives of Score-P and others, a run over time;
+//! - [`paraver`]: traces of Paraver, a run over time;
 //! - [`perfetto`]: track events of Perfetto, a run over time;
 //! - [`starpu`]: the `tasks.rec` of StarPU;
 //! - [`neutral`]: the open JSON and CSV form that any runtime can write (`docs/neutral-trace.md`).
@@ -20,6 +21,7 @@ mod graph_trace;
 pub mod neutral;
 mod new_trace;
 pub mod otf2;
+pub mod paraver;
 pub mod perfetto;
 pub mod spans;
 pub mod starpu;

@@ -10,6 +10,7 @@ use taskscope_files::read_regular;
 use taskscope_import::chrome::{is_chrome, read_chrome};
 use taskscope_import::neutral::{CsvTables, read_csv, read_json, unread_columns};
 use taskscope_import::otf2::{anchor_of, read_otf2};
+use taskscope_import::paraver::{ParaverFiles, is_paraver, read_paraver};
 use taskscope_import::perfetto::{is_perfetto, read_perfetto};
 use taskscope_import::spans::{Run, write_run};
 use taskscope_import::starpu::{is_tasks_rec, read_tasks_rec};
@@ -26,10 +27,11 @@ const MAX_LISTED: usize = 200;
 /// Make a trace from other tools' files.
 ///
 /// Formats are recognised by their content: Chrome's trace events (PyTorch, viztracer, Taskflow, APEX; also compressed
-/// with gzip), Perfetto's traces, OTF2 archives, the neutral JSON or CSV form, StarPU's tasks.rec. Dumps of device records need --from.
+/// with gzip), Perfetto's traces, OTF2 archives, Paraver's traces (.prv with .pcf and .row beside it), the neutral JSON or CSV form,
+/// StarPU's tasks.rec. Dumps of device records need --from.
 #[derive(clap::Args)]
 pub struct Args {
-    /// A file, the directory of an OTF2 archive, or a directory with the CSV tables of the neutral form; or dumps of device records (TSV or CSV) in the
+    /// A file, the directory of an OTF2 archive or of a Paraver trace, or a directory with the CSV tables of the neutral form; or dumps of device records (TSV or CSV) in the
     /// order of delivery.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -157,6 +159,9 @@ fn read(path: &Path) -> anyhow::Result<Content> {
     if let Some(anchor) = anchor_of(path) {
         return Ok(Content::Run(Box::new(read_otf2(&anchor).map_err(broken)?)));
     }
+    if let Some(records) = only_prv(path) {
+        return read(&records);
+    }
     if path.is_dir() {
         let (graph, unread) = read_tables(path)?.map_err(broken)?;
         return Ok(Content::Graph(Box::new(graph), unread));
@@ -166,6 +171,11 @@ fn read(path: &Path) -> anyhow::Result<Content> {
         return Ok(Content::Run(Box::new(read_perfetto(&bytes).map_err(broken)?)));
     }
     let text = text_of(path, bytes)?;
+    if is_paraver(&text) {
+        let (labels, rows) = (beside(path, "pcf")?, beside(path, "row")?);
+        let files = ParaverFiles { records: &text, labels: &labels, rows: &rows };
+        return Ok(Content::Run(Box::new(read_paraver(files).map_err(broken)?)));
+    }
     if is_chrome(&text) {
         return Ok(Content::Run(Box::new(read_chrome(&text).map_err(broken)?)));
     }
@@ -177,9 +187,29 @@ fn read(path: &Path) -> anyhow::Result<Content> {
         return Ok(Content::Graph(Box::new(read_tasks_rec(&text).map_err(broken)?), Vec::new()));
     }
     Err(Failure::new(format!("{shown} has a form that is not known"))
-        .why("it is not JSON of the neutral form or of trace events, a trace of Perfetto, an OTF2 archive, a directory of CSV tables, or a tasks.rec")
+        .why("it is not JSON of the neutral form or of trace events, a trace of Perfetto or Paraver, an OTF2 archive, a directory of CSV tables, or a tasks.rec")
         .remedy("write the neutral form (docs/neutral-trace.md), which any runtime can write")
         .into())
+}
+
+/// The records of a Paraver trace in a directory, if it has one trace.
+fn only_prv(path: &Path) -> Option<PathBuf> {
+    let names = std::fs::read_dir(path).ok()?.flatten().map(|entry| entry.path());
+    let mut records = names.filter(|path| path.extension().is_some_and(|extension| extension == "prv"));
+    // A directory of this name may hold itself, by a link.
+    records.next().filter(|first| records.next().is_none() && first.is_file())
+}
+
+/// The text of a file that belongs to records of Paraver, `NAME.prv` or `NAME.prv.gz`; empty if it is missing. Its labels may
+/// have any encoding.
+fn beside(records: &Path, extension: &str) -> anyhow::Result<String> {
+    let is_packed = records.extension().is_some_and(|extension| extension == "gz");
+    let records = if is_packed { records.with_extension("") } else { records.to_owned() };
+    let path = records.with_extension(extension);
+    if !path.exists() {
+        return Ok(String::new());
+    }
+    Ok(String::from_utf8_lossy(&read_bytes(&path)?).into_owned())
 }
 
 fn read_text(path: &Path) -> anyhow::Result<String> {
