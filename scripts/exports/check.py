@@ -5,6 +5,7 @@ Usage: check.py TASKSCOPE TRACE...
 
 import collections
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -116,12 +117,65 @@ def check_paje(taskscope, trace, folder, values):
     print(f"{name}: {sections} states, {arrows} links, {values} variables, {size} bytes")
 
 
+def check_paraver(taskscope, trace, folder):
+    """The trace in ptd, a strict reader."""
+    archive = folder / "paraver"
+    command = [taskscope, "export", "--to", "paraver", "-o", archive, trace]
+    subprocess.run(command, check=True, capture_output=True)
+    counts, size = expected(taskscope, trace, "paraver")
+    name = f"paraver of {trace}"
+    files = sum(file.stat().st_size for file in archive.iterdir())
+    require(f"bytes of {name}", files, size)
+    ptd = pathlib.Path(sys.executable).with_name("ptd")
+    checked = subprocess.run([ptd, "comprovar", "-e", archive / "trace.prv"], capture_output=True, text=True)
+    require(f"problems of {name}", (checked.returncode, checked.stderr), (0, ""))
+    found = collections.Counter(line.split(":")[0] for line in (archive / "trace.prv").open())
+    states = sum(counts.get(kind, 0) for kind in SECTIONS if kind != "uncertain intervals")
+    arrows = sum(counts.get(kind, 0) for kind in ARROWS)
+    require(name, (found["1"], found["3"]), (states, arrows))
+    print(f"{name}: {states} states, {arrows} communications, {size} bytes")
+    shutil.rmtree(archive)
+
+
+def check_firefox(taskscope, trace, folder):
+    """The profile in the Firefox Profiler's own command, if it is installed (npm: node@24, @firefox-devtools/profiler-cli)."""
+    tools = pathlib.Path("target/exports-firefox/node_modules/.bin")
+    if not (tools / "profiler-cli").exists():
+        print(f"note: firefox of {trace} is not checked: profiler-cli is not installed")
+        return
+    file = folder / "firefox.json"
+    subprocess.run([taskscope, "export", "--to", "firefox", "-o", file, trace], check=True, capture_output=True)
+    counts, size = expected(taskscope, trace, "firefox")
+    name = f"firefox of {trace}"
+    require(f"bytes of {name}", file.stat().st_size, size)
+    environment = {**os.environ, "PATH": f"{tools.resolve()}:{os.environ['PATH']}", "HOME": str(folder)}
+
+    def ask(*words):
+        command = [tools / "profiler-cli", *words]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        require(f"problems of {name}, {words}", (done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
+    ask("load", file)
+    try:
+        lanes = len(json.loads(file.read_text())["threads"])
+        markers = re.search(r"([\d,]+) markers? across", ask("profile", "markers", "--limit", "1"))
+        values = sum(len(thread["markers"]["name"]) for thread in json.loads(file.read_text())["threads"])
+        require(name, int(markers.group(1).replace(",", "")), values)
+        require(f"threads of {name}", len(re.findall(r"^[* ] t-\d+", ask("thread", "list", "--limit", "0"), re.M)), lanes)
+    finally:
+        ask("stop")
+    print(f"{name}: {lanes} threads, {values} markers, {size} bytes")
+
+
 def main(taskscope, *traces):
     with tempfile.TemporaryDirectory() as folder:
         for trace in traces:
             ns, values = check_slices(taskscope, trace, pathlib.Path(folder))
             check_otf2(taskscope, trace, pathlib.Path(folder), ns, values)
             check_paje(taskscope, trace, pathlib.Path(folder), values)
+            check_paraver(taskscope, trace, pathlib.Path(folder))
+            check_firefox(taskscope, trace, pathlib.Path(folder))
 
 
 if __name__ == "__main__":

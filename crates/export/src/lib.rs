@@ -3,13 +3,16 @@
 //!
 //! - [`call_paths`]: folded stacks for flame graphs, speedscope, pprof (of a finished tree)
 //! - [`timeline`]: a run as records in time order, and the trait of its exports
-//! - [`perfetto`], [`chrome`], [`otf2`], [`paje`]: such exports
+//! - [`perfetto`], [`chrome`], [`otf2`], [`paje`], [`firefox`], [`csv`]: such exports
 //! - [`task_graph`]: DOT, GraphML and JSON
-//! - [`paraver`]: `.prv`, `.pcf`, `.row` and configurations, as ovniemu writes them.
+//! - [`paraver`]: `.prv`, `.pcf`, `.row`: of a run, with Extrae's and Nanos++'s numbers, and as ovniemu writes them.
 #![forbid(unsafe_code)]
 
 pub mod call_paths;
 pub mod chrome;
+pub mod csv;
+pub mod firefox;
+mod folder;
 mod ids;
 pub mod otf2;
 pub mod paje;
@@ -20,5 +23,6 @@ mod sorted_lines;
 pub mod task_graph;
 pub mod timeline;
 
+pub use folder::{Folder, NewDirectory};
 pub use range::RangeObserver;
 pub use sorted_lines::SortedLines;

@@ -24,7 +24,7 @@ use taskscope_view::format::shell_word;
 
 /// Convert a trace or profiles to another program's format.
 ///
-/// perfetto, otf2, chrome and paje contain the run over time, as far as these formats can: a note lists what is lost.
+/// perfetto, otf2, chrome, paje, paraver, firefox and csv contain the run over time, as far as these formats can: a note lists what is lost.
 /// flamegraph, speedscope and pprof contain call paths; talp-json contains efficiencies; sarif contains findings;
 /// neutral, dot, graphml and graph-json contain the task graph, with the data of each edge;
 /// parquet contains the run as tables.
@@ -39,7 +39,7 @@ pub struct Args {
     /// Format.
     #[arg(long, value_name = "FORMAT", value_enum)]
     to: Format,
-    /// Write to this file instead of the standard output; otf2 and parquet write a directory.
+    /// Write to this file instead of the standard output; otf2, paraver and parquet write a directory.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Column of a flame graph: time, waiting, blame, idleness, … [default: time, or waiting without samples]
@@ -66,6 +66,12 @@ enum Format {
     Chrome,
     /// Pajé's trace, for ViTE
     Paje,
+    /// A Paraver trace with the numbers of Extrae and Nanos++, a directory
+    Paraver,
+    /// A profile for the Firefox Profiler, JSON
+    Firefox,
+    /// Sections, arrows and counters as one table
+    Csv,
     /// Folded stacks, for flamegraph.pl and inferno
     Flamegraph,
     /// speedscope's JSON
@@ -96,6 +102,9 @@ impl Format {
             Format::Chrome => Some(OverTime::Chrome),
             Format::Paje => Some(OverTime::Paje),
             Format::Otf2 => Some(OverTime::Otf2),
+            Format::Paraver => Some(OverTime::Paraver),
+            Format::Firefox => Some(OverTime::Firefox),
+            Format::Csv => Some(OverTime::Csv),
             _ => None,
         }
     }
@@ -213,23 +222,23 @@ fn over_time(args: &Args, format: OverTime) -> anyhow::Result<ExitCode> {
         return export_over_time::preview(format, &args.to.name(), &timeline);
     }
     let code = if format.is_directory() {
-        put_directory(args, &timeline)?
+        put_directory(args, format, &timeline)?
     } else {
-        put(args, |out: &mut dyn Write| format.write(&timeline, out))?
+        put(args, |out: &mut dyn Write| format.write(&timeline, out, args.output.as_deref()))?
     };
     export_over_time::print_losses(format, &args.to.name(), &timeline);
     Ok(code)
 }
 
 /// A directory of files.
-fn put_directory(args: &Args, timeline: &Timeline<'_>) -> anyhow::Result<ExitCode> {
+fn put_directory(args: &Args, format: OverTime, timeline: &Timeline<'_>) -> anyhow::Result<ExitCode> {
     let name = args.to.name();
     let Some(directory) = &args.output else {
         return Err(Failure::new(format!("{name} is a directory, not a stream"))
             .remedy(format!("taskscope export --to {name} -o DIRECTORY TRACE"))
             .into());
     };
-    export_over_time::write_directory(timeline, directory).map_err(|error| {
+    format.write_directory(timeline, directory).map_err(|error| {
         let failure = Failure::new(format!("cannot write {}", directory.display())).why(error.to_string());
         match error.kind() {
             std::io::ErrorKind::AlreadyExists => failure.remedy("name a directory that does not exist"),

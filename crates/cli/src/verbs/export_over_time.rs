@@ -5,10 +5,14 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use taskscope_export::chrome::ChromeWriter;
-use taskscope_export::otf2::{Folder, NewDirectory, Otf2Writer};
+use taskscope_export::csv::CsvWriter;
+use taskscope_export::firefox::FirefoxWriter;
+use taskscope_export::otf2::{DIRECTORIES, Otf2Writer};
 use taskscope_export::paje::PajeWriter;
+use taskscope_export::paraver::RunWriter;
 use taskscope_export::perfetto::PerfettoWriter;
 use taskscope_export::timeline::{Export, Held, Timeline, holdings, losses};
+use taskscope_export::{Folder, NewDirectory};
 use taskscope_view::format::count;
 
 /// Size from which viewers in a browser fail to open a file, bytes.
@@ -25,39 +29,54 @@ pub enum OverTime {
     Paje,
     /// An archive of OTF2, which is a directory.
     Otf2,
+    /// A Paraver trace, which is a directory.
+    Paraver,
+    /// A profile of the Firefox Profiler.
+    Firefox,
+    /// A table.
+    Csv,
 }
 
 impl OverTime {
     /// Whether it is a directory of files.
     pub fn is_directory(self) -> bool {
-        self == OverTime::Otf2
+        matches!(self, OverTime::Otf2 | OverTime::Paraver)
     }
 
-    /// Its writer. The bytes of a directory are written without the names of their files, to be counted.
-    fn export<'w>(self, out: &'w mut dyn Write) -> Box<dyn Export + 'w> {
+    /// Its writer. The bytes of a directory are written without the names of their files, to be counted. Unnamed files
+    /// that the writer needs are beside `place`.
+    fn export<'w>(self, out: &'w mut dyn Write, place: &Path) -> Box<dyn Export + 'w> {
         match self {
             OverTime::Perfetto => Box::new(PerfettoWriter::new(BufWriter::new(out))),
             OverTime::Chrome => Box::new(ChromeWriter::new(BufWriter::new(out))),
             OverTime::Paje => Box::new(PajeWriter::new(BufWriter::new(out))),
             OverTime::Otf2 => Box::new(Otf2Writer::new(Joined(out))),
+            OverTime::Paraver => Box::new(RunWriter::new(Joined(out))),
+            OverTime::Firefox => Box::new(FirefoxWriter::new(BufWriter::new(out), place)),
+            OverTime::Csv => Box::new(CsvWriter::new(BufWriter::new(out))),
         }
     }
 
-    /// Writes a timeline.
+    /// Writes a timeline. Unnamed files that the writer needs are beside `place`, else in the directory for temporary files.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write(self, timeline: &Timeline<'_>, out: &mut dyn Write) -> io::Result<()> {
-        timeline.play(self.export(out).as_mut())
+    pub fn write(self, timeline: &Timeline<'_>, out: &mut dyn Write, place: Option<&Path>) -> io::Result<()> {
+        let temporary = std::env::temp_dir().join("taskscope");
+        timeline.play(self.export(out, place.unwrap_or(&temporary)).as_mut())
     }
-}
 
-/// Writes a timeline into a new directory.
-///
-/// # Errors
-/// If the directory exists, or cannot be written.
-pub fn write_directory(timeline: &Timeline<'_>, directory: &Path) -> io::Result<()> {
-    timeline.play(&mut Otf2Writer::new(NewDirectory::create(directory.to_owned())?))
+    /// Writes a timeline into a new directory.
+    ///
+    /// # Errors
+    /// If the directory exists, or cannot be written.
+    pub fn write_directory(self, timeline: &Timeline<'_>, directory: &Path) -> io::Result<()> {
+        let new = |below: &[&str]| NewDirectory::create(directory.to_owned(), below);
+        match self {
+            OverTime::Paraver => timeline.play(&mut RunWriter::new(new(&[])?)),
+            _ => timeline.play(&mut Otf2Writer::new(new(&DIRECTORIES)?)),
+        }
+    }
 }
 
 /// All files of a folder as one stream of bytes.
@@ -89,11 +108,11 @@ impl Write for Counted {
 /// If it cannot be printed.
 pub fn preview(format: OverTime, name: &str, timeline: &Timeline<'_>) -> anyhow::Result<ExitCode> {
     let mut counted = Counted(0);
-    format.write(timeline, &mut counted)?;
+    format.write(timeline, &mut counted, None)?;
     let mut out = results();
     writeln!(out, "{name}: {} bytes in {} lanes", count(counted.0), timeline.lanes().len())?;
     let mut nothing = io::sink();
-    let export = format.export(&mut nothing);
+    let export = format.export(&mut nothing, Path::new("."));
     for row in holdings(timeline, export.as_ref()) {
         let form = match row.held {
             Held::As(form) => form.to_owned(),
@@ -114,7 +133,7 @@ pub fn preview(format: OverTime, name: &str, timeline: &Timeline<'_>) -> anyhow:
 /// Prints a note for each content that is lost.
 pub fn print_losses(format: OverTime, name: &str, timeline: &Timeline<'_>) {
     let mut nothing = io::sink();
-    let export = format.export(&mut nothing);
+    let export = format.export(&mut nothing, Path::new("."));
     for loss in losses(timeline, export.as_ref()) {
         eprintln!("note: {} {} are not in {name}: {}", loss.count, loss.content, loss.why);
     }

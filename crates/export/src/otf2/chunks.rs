@@ -6,7 +6,7 @@
 //! bytes, lowest first; 0 and the largest number are that byte alone. A record with a length has it in one byte, or
 //! 0xff and 8 bytes.
 
-use super::folder::Folder;
+use crate::folder::Folder;
 use std::io;
 use taskscope_otf2::{CHUNK_HEADER, CHUNK_HEADER_BYTES, END_OF_CHUNK, END_OF_FILE, LITTLE_ENDIAN, event};
 

@@ -1,7 +1,7 @@
 //! The anchor and the global definitions.
 
 use super::chunks::{Chunks, DEFINITION_CHUNK, END, EVENT_CHUNK, Fields, HEAD};
-use super::folder::Folder;
+use crate::folder::Folder;
 use crate::timeline::{Code, LaneKind, Timeline};
 use std::collections::HashMap;
 use std::io;

@@ -13,10 +13,8 @@
 
 mod chunks;
 mod definitions;
-mod folder;
 
-pub use folder::{Folder, NewDirectory};
-
+use crate::folder::Folder;
 use crate::timeline::{Arrow, ArrowKind, Content, Export, Held, LaneKind, Record, Section, Timeline};
 use chunks::{Chunks, EVENT_CHUNK, Fields};
 use std::collections::BTreeMap;
@@ -26,6 +24,9 @@ use taskscope_otf2::event;
 
 /// Type of a metric's values: signed, 8 bytes.
 const INT64: u8 = 8;
+
+/// Directories of an archive.
+pub const DIRECTORIES: [&str; 1] = ["traces"];
 
 /// Writes an archive.
 pub struct Otf2Writer<F: Folder> {

@@ -1,6 +1,6 @@
-//! Paraver traces of views, equal to ovniemu's: the same lines, types, values, labels and rows.
+//! Paraver traces: of views, equal to ovniemu's ([`ParaverWriter`]), and of a run over time ([`RunWriter`]).
 //!
-//! [`ParaverWriter`] receives changes and passes them in batches to one thread per file, which formats and writes. If
+//! Traces of views have ovniemu's lines, types, values, labels and rows. [`ParaverWriter`] receives changes and passes them in batches to one thread per file, which formats and writes. If
 //! one file cannot be written completely, all are removed, and the error is returned. They are also removed if the
 //! writer is dropped before its end: no output is silently short. Files get their names when they are complete.
 
@@ -10,12 +10,14 @@ mod long_file;
 pub mod nanos;
 mod prv;
 mod queues;
+mod run;
 mod whole_file;
 
 pub use cfg::write_configurations;
 pub use labels::{write_pcf, write_row};
 use prv::{PrvFile, move_end};
 pub use queues::write_queues;
+pub use run::RunWriter;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SendError, SyncSender, sync_channel};

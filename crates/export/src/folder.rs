@@ -1,11 +1,11 @@
-//! Places for the files of an archive.
+//! Places for formats of several files: a directory, or memory.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use taskscope_files::append_regular;
 
-/// Receives the files of an archive.
+/// Receives the files of an export.
 pub trait Folder {
     /// Adds bytes to a file, which is new at its first ones.
     ///
@@ -21,17 +21,17 @@ impl Folder for BTreeMap<String, Vec<u8>> {
     }
 }
 
-/// A new directory for an archive.
+/// A new directory for an export.
 pub struct NewDirectory(PathBuf);
 
 impl NewDirectory {
-    /// Makes the directory.
+    /// Makes the directory, and these directories in it.
     ///
     /// # Errors
     /// Those of the system; [`io::ErrorKind::AlreadyExists`] if something has its name.
-    pub fn create(path: PathBuf) -> io::Result<NewDirectory> {
+    pub fn create(path: PathBuf, below: &[&str]) -> io::Result<NewDirectory> {
         std::fs::create_dir(&path)?;
-        std::fs::create_dir(path.join("traces"))?;
+        below.iter().try_for_each(|name| std::fs::create_dir(path.join(name)))?;
         Ok(NewDirectory(path))
     }
 }
