@@ -15,6 +15,7 @@
 //! | 5 totals | varint count, then count × (text name, varint value) |
 //! | 6 losses | varint: how often a path or a value found no room |
 //! | 7 thread waits | varint count, then count × (varint process, kind, module + 1 or 0, object, call, varint waits, threads, longest, n, n × part) |
+//! | 8 unused CPUs | varint count, then count × (varint row of thread waits, part, CPU-nanoseconds) |
 //! | 255 end | u64 little endian: FNV-1a of every byte before this section's tag |
 //!
 //! A call is varint module + 1 or 0, offset, node. A part is u8 end, tie of the first and of the last thread, varint kind of the sleep
@@ -22,7 +23,7 @@
 //! with a call, or 0.
 //!
 //! A varint is little endian, seven bits a byte, at most ten bytes. A text is a varint length and that many
-//! bytes of UTF-8. Sections 1 to 5 and 7 may repeat, so a writer needs a small buffer only. Readers skip sections
+//! bytes of UTF-8. Sections 1 to 5, 7 and 8 may repeat, so a writer needs a small buffer only. Readers skip sections
 //! with unknown tags. A change of a section's meaning requires a new version.
 
 /// The first bytes of every file.
@@ -40,5 +41,6 @@ pub(crate) mod tag {
     pub const TOTALS: u8 = 5;
     pub const LOSSES: u8 = 6;
     pub const THREAD_WAITS: u8 = 7;
+    pub const UNUSED_CPUS: u8 = 8;
     pub const END: u8 = 255;
 }

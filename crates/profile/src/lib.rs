@@ -25,7 +25,7 @@ mod write;
 
 pub use frame::{Frame, FrameKind, Marker, NO_MODULE};
 pub use metric::{Metric, Name, Unit};
-pub use profile::{Balance, FIRST_MS, Module, Process, Profile, conservation, key, move_to, settle};
+pub use profile::{Balance, FIRST_MS, Module, Process, Profile, conservation, cpu_sum, key, move_to, settle};
 pub use read::{ReadError, ReadErrorKind};
-pub use thread_waits::{WaitCall, WaitEnd, WaitPart, WaitRow, WaitTie};
+pub use thread_waits::{WaitCall, WaitEnd, WaitMeaning, WaitPart, WaitRow, WaitTie};
 pub use tree::{NodeId, ROOT, Tree};

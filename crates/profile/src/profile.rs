@@ -61,6 +61,31 @@ pub mod key {
     pub const FINISHED: &str = "finished";
 }
 
+/// Names in [`Profile::totals`], and in [`Process`], of the use of CPUs beside waits of threads, CPU-nanoseconds. They are there if the kernel's sums are
+/// known. With those of parts of waits they sum to the capacity, but for fractions and time that is not divided yet.
+pub mod cpu_sum {
+    /// CPUs that the process may use, in thousandths.
+    pub const MILLICPUS: &str = "cpus.millicpus";
+    /// These CPUs, over the time from the first to the last thread.
+    pub const CAPACITY_NS: &str = "cpus.capacity_ns";
+    /// Thread-nanoseconds of all threads.
+    pub const THREADS_NS: &str = "cpus.threads_ns";
+    /// Threads ran, outside of waits.
+    pub const USED_NS: &str = "cpus.used_ns";
+    /// Threads had no CPU, or waited for such threads.
+    pub const NO_CPU_NS: &str = "cpus.no_cpu_ns";
+    /// Thread-nanoseconds of those without a CPU.
+    pub const NO_CPU_THREADS_NS: &str = "cpus.no_cpu_threads_ns";
+    /// Threads were blocked in calls that are not recorded.
+    pub const BLOCKED_NS: &str = "cpus.blocked_ns";
+    /// Thread-nanoseconds of these.
+    pub const BLOCKED_THREADS_NS: &str = "cpus.blocked_threads_ns";
+    /// Too few threads had work.
+    pub const ALONE_NS: &str = "cpus.alone_ns";
+    /// No thread had work.
+    pub const IDLE_NS: &str = "cpus.idle_ns";
+}
+
 /// When a process writes its first profile, milliseconds after its start: of a shorter run it would be a large part.
 pub const FIRST_MS: u64 = 500;
 
@@ -83,7 +108,8 @@ pub struct Profile {
     /// `runnable_ns` is the workers' run delay, as `run_delay` counts it: it includes delays without a loss,
     /// while others ran that they waited for. `stopped_ns` is their time in stops by signals.
     /// `thread_waits.NAME` is about [`thread_waits`](Self::thread_waits): `threads_ns`, the life of all threads; `lost` and `lost_ns`,
-    /// waits that found no room before they were summed up; `unfit`, waits and parts without a row of their own.
+    /// waits that found no room before they were summed up; `unfit`, waits and parts without a row of their own. [`cpu_sum`] has the
+    /// names of the use of CPUs.
     pub totals: BTreeMap<String, u64>,
     /// Waits of threads for each other (`record --threads`).
     pub thread_waits: Vec<WaitRow>,

@@ -190,6 +190,17 @@ impl Profile {
                         profile.thread_waits.push(row);
                     }
                 }
+                tag::UNUSED_CPUS => {
+                    for _ in 0..section.varint()? {
+                        let at = section.at;
+                        let (row, number) = (section.varint()?, section.varint()?);
+                        let row = usize::try_from(row).ok().and_then(|row| profile.thread_waits.get_mut(row));
+                        let part = row.zip(usize::try_from(number).ok());
+                        let part = part.and_then(|(row, number)| row.parts.get_mut(number));
+                        let part = part.ok_or(ReadError { kind: ReadErrorKind::Wait, at })?;
+                        part.cpu_ns = part.cpu_ns.saturating_add(section.varint()?);
+                    }
+                }
                 tag::LOSSES => {
                     let unfit = section.varint()?.saturating_add(profile.tree.unfit());
                     profile.tree.set_unfit(unfit);
@@ -303,7 +314,8 @@ impl Waits<'_, '_> {
             0 => None,
             kind => Some((kind, self.call()?)),
         };
-        Ok(WaitPart { end, first, last, blocked, length: self.small()?, ns: self.section.varint()? })
+        let (length, ns) = (self.small()?, self.section.varint()?);
+        Ok(WaitPart { end, first, last, blocked, length, ns, cpu_ns: 0 })
     }
 
     fn tie(&mut self) -> Result<Option<WaitTie>, ReadError> {

@@ -5,6 +5,7 @@
 //! chain of waits.
 
 use crate::{NO_MODULE, NodeId};
+use taskscope_event::models::wait::kind;
 
 /// A call: a place in the code, and the call path.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -77,6 +78,59 @@ pub struct WaitPart {
     pub length: u32,
     /// Thread-nanoseconds.
     pub ns: u64,
+    /// CPU-nanoseconds that were unused because of it; 0 if the use of CPUs is not known.
+    pub cpu_ns: u64,
+}
+
+/// The meaning of a part of a wait for the use of CPUs. The rules are those of traces (`taskscope_analysis::cpu_time`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WaitMeaning {
+    /// Another thread makes it wait.
+    Charged,
+    /// The thread sleeps by itself.
+    Sleeps,
+    /// It waits for a file.
+    Device,
+    /// It waits for a request, a timer or input, or had a limit in time.
+    Listens,
+    /// It waits for the end of a thread, or until the end of the run.
+    Rests,
+    /// The wait is over, and the thread does not run yet.
+    HandedOver,
+    /// The last thread of the chain had no CPU.
+    NoCpu,
+    /// The awaited thread is not known.
+    NotKnown,
+}
+
+impl WaitMeaning {
+    /// The meaning of a part of a wait of kind `of` with this end. `holds` is whether the thread waited for holds a lock, `None`
+    /// without a thread; `blocked` is the kind of the sleep or I/O at the end of the chain.
+    pub fn of(of: u32, end: WaitEnd, holds: Option<bool>, blocked: Option<u32>) -> WaitMeaning {
+        let is_file = blocked.unwrap_or(of) == kind::FILE;
+        match (end, holds) {
+            (WaitEnd::NoCpu, _) => WaitMeaning::NoCpu,
+            (WaitEnd::Handover, None) => WaitMeaning::HandedOver,
+            _ if of == kind::JOIN => WaitMeaning::Rests,
+            (WaitEnd::Open, _) => WaitMeaning::Rests,
+            (WaitEnd::TimedOut, _) => WaitMeaning::Listens,
+            (WaitEnd::NotKnown, _) | (WaitEnd::Ran, None) => WaitMeaning::NotKnown,
+            (WaitEnd::Slept, None) => WaitMeaning::Sleeps,
+            (WaitEnd::Outside, None) if is_file => WaitMeaning::Device,
+            (WaitEnd::Outside, None) => WaitMeaning::Listens,
+            // A lock is held by a thread that waits for the outside; else its thread waits for requests, too.
+            (WaitEnd::Outside, Some(false)) if !is_file => WaitMeaning::Listens,
+            _ => WaitMeaning::Charged,
+        }
+    }
+}
+
+impl WaitPart {
+    /// Its meaning for the use of CPUs, in a wait of kind `of`.
+    pub fn meaning(&self, of: u32) -> WaitMeaning {
+        let holds = self.first.map(|first| matches!(first, WaitTie::Holds(_)));
+        WaitMeaning::of(of, self.end, holds, self.blocked.map(|(kind, _)| kind))
+    }
 }
 
 /// The waits for an object in calls at one place.

@@ -73,6 +73,13 @@ impl Profile {
             sections.wait_row(row);
             sections.row_ends()?;
         }
+        sections.begin(tag::UNUSED_CPUS)?;
+        for (row, waits) in self.thread_waits.iter().enumerate() {
+            for (number, part) in waits.parts.iter().enumerate().filter(|(_, part)| part.cpu_ns > 0) {
+                [row as u64, number as u64, part.cpu_ns].into_iter().for_each(|value| sections.varint(value));
+                sections.row_ends()?;
+            }
+        }
         sections.end(self.tree.unfit())
     }
 }

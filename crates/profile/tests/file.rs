@@ -70,6 +70,7 @@ fn some_waits(random: &mut Random, profile: &Profile) -> WaitRow {
         blocked: if random.below(2) == 0 { None } else { Some((1 + random.below(30) as u32, call(random))) },
         length: random.below(5) as u32,
         ns: random.next(),
+        cpu_ns: random.below(3) * 1000,
     });
     let parts = parts.collect();
     let (module, object) = (random.below(5) as u32, random.next());

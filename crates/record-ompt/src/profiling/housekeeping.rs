@@ -51,6 +51,7 @@ fn keep_house(run: &Run) {
     let (began, interval) = (Instant::now(), live::interval());
     let watch = RefCell::new(StopWatch::begin(run.no_cpu.is_wanted()));
     run.no_cpu.read_limit();
+    run.thread_waits.set_cpus(run.millicpus());
     let mut took = Duration::ZERO;
     loop {
         // A requested interval is kept; otherwise rounds become rarer.

@@ -255,6 +255,13 @@ impl Run {
         self.workers.free_account(counted.account);
     }
 
+    /// CPUs that the process may use, in thousandths; 0 if times without a CPU are not wanted.
+    pub fn millicpus(&self) -> u64 {
+        let of_mask = 1000 * self.no_cpu.cpus();
+        let all = self.no_cpu.quota().map_or(of_mask, |(quota, _)| quota.min(of_mask));
+        if self.no_cpu.is_wanted() { all } else { 0 }
+    }
+
     /// Whether an account belongs to a worker. A process without OpenMP activity has one, its initial thread.
     fn counts(&self, reading: &Reading) -> bool {
         match reading.standing {

@@ -8,7 +8,7 @@ use super::rows::{
 use super::{CallPaths, PathsView};
 use crate::documents::Word;
 use crate::efficiency_factors::EfficiencyFactors;
-use crate::findings::{FindingRow, Findings, Losses, Whose, finding_row};
+use crate::findings::{CpuTimes, FindingRow, Findings, Losses, Whose, finding_row};
 use crate::thread_waits::ThreadWaitTimes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,9 @@ pub struct ProfileReport {
     pub findings_base_ns: u64,
     /// All losses, largest first. They sum exactly to the capacity without useful time.
     pub findings: Vec<FindingRow>,
+    /// The use of CPUs, if findings are shares of it; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_time: Option<CpuTimes>,
     /// The efficiency and its factors, as of traces; null if workers have no time.
     pub efficiency: Option<EfficiencyFactors>,
     /// Waits between threads outside a runtime's constructs, sleep and I/O (`record --threads`), by the time charged to other
@@ -63,6 +66,7 @@ impl ProfileReport {
             verdict: findings.verdict,
             findings_of: findings.whose,
             findings_base_ns: findings.base_ns,
+            cpu_time: findings.cpu_time,
             findings: findings.rows.into_iter().map(|finding| finding_row(finding, None)).collect(),
             thread_waits,
             call_paths,

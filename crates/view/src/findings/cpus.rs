@@ -46,10 +46,10 @@ pub(super) fn findings(session: &Session) -> Option<Findings> {
     let found: Vec<NamedFinding> =
         found.into_iter().map(|row| row.finding).filter(|finding| finding.ns > 0).collect();
     let rows = numbered(found, |_| Some(Runtime::Threads));
-    let verdict = verdict(&cpus, &rows);
     let CpuTime { millicpus, capacity_ns, used_ns, threads_ns, .. } = cpus;
-    let cpu_time = Some(CpuTimes { millicpus, capacity_ns, used_ns, threads_ns });
-    Some(Findings { rows, base_ns: capacity_ns, whose: Whose::Cpus, verdict: Some(verdict), cpu_time })
+    let cpu_time = CpuTimes { millicpus, capacity_ns, used_ns, threads_ns };
+    let verdict = Some(verdict(&cpu_time, &rows));
+    Some(Findings { rows, base_ns: capacity_ns, whose: Whose::Cpus, verdict, cpu_time: Some(cpu_time) })
 }
 
 /// A finding while it is summed up.
@@ -329,7 +329,7 @@ fn path_of_alone(session: &Session, cpus: &CpuTime) -> (HotPath, u64) {
 }
 
 /// The verdict in one sentence.
-fn verdict(cpus: &CpuTime, findings: &[NamedFinding]) -> String {
+pub(super) fn verdict(cpus: &CpuTimes, findings: &[NamedFinding]) -> String {
     let of_cpus = |ns: u64| {
         let used = ns as f64 / cpus.capacity_ns as f64 * cpus.millicpus as f64 / 1000.0;
         if used < 9.995 { format!("{used:.2}") } else { format!("{used:.1}") }

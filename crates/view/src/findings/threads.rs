@@ -1,14 +1,17 @@
-//! Findings of a profile of threads without a runtime (`record --threads --mode profile`): shares of the threads' time.
+//! Findings of a profile of threads without a runtime (`record --threads --mode profile`).
 //!
 //! ```text
-//!   life of the threads = waits, by object and culprit + ran + had no CPU + blocked in other calls
+//!   capacity = used + waits, by object and culprit + no CPU + too few threads with work + blocked in other calls + no work
 //! ```
-//! Waits are exact. How long threads ran or had no CPU outside of them is known from samples; the rest was blocked. Waits for requests,
-//! timers, input and the ends of threads are no losses. A profile does not know which CPUs were unused meanwhile: whether a thread
-//! had been able to run instead is the reader's judgement.
+//! Findings are losses of CPUs, as of a trace ([`cpus`](super::cpus)), if the recorder knows the use of CPUs, and the profile is of one
+//! process. How long threads had no CPU is estimated, so no loss is sure.
+//!
+//! Otherwise findings are shares of the threads' life. Waits are exact; how long threads ran outside of them is known from the kernel or
+//! from samples, and the rest was blocked. Waits for requests, timers, input and the ends of threads are no losses.
 
+use super::cpus;
 use super::paths::HotPath;
-use super::rows::{Findings, Whose};
+use super::rows::{CpuTimes, Findings, Whose};
 use crate::CallPaths;
 use crate::format::{Unit, percent, time};
 use crate::named_finding::NamedFinding;
@@ -22,50 +25,118 @@ use taskscope_cause::{Blamed, Cause, Pattern, Runtime};
 use taskscope_event::models::wait::kind;
 use taskscope_execution::State;
 use taskscope_profile::named::CallTree;
-use taskscope_profile::{Metric, NodeId, WaitEnd, WaitPart, WaitTie};
+use taskscope_profile::{Metric, NodeId, Process, Profile, WaitMeaning, WaitPart, WaitRow, cpu_sum};
 
 /// Places that the evidence names.
 const MAX_PLACES: usize = 3;
+/// Other processes than the main one need one in this many of the CPU time at most.
+const OTHER_PARTS: u64 = 20;
 
 /// All findings; `None` if no waits are recorded, or a runtime with workers was seen.
 pub(super) fn findings(paths: &CallPaths) -> Option<Findings> {
     let tree = &paths.tree;
     let has_runtime = [Metric::REGIONS, Metric::TASKS].iter().any(|metric| tree.tree.total(*metric) > 0);
     let total = |name| tree.totals.get(name).copied().unwrap_or(0);
-    let base_ns = total(sum::THREADS_NS);
-    if paths.waits.rows.is_empty() || has_runtime || base_ns == 0 {
+    let threads_ns = total(sum::THREADS_NS);
+    if paths.waits.rows.is_empty() || has_runtime || threads_ns == 0 {
         return None;
     }
-    let mut rows = Rows::default();
-    for (row, words) in &paths.waits.rows {
+    let process = main_process(tree);
+    let mut rows = Rows { is_of_cpus: process.is_some(), ..Rows::default() };
+    let is_of_it = |row: &&(WaitRow, ThreadWaitTimes)| process.is_none_or(|index| row.0.process == index);
+    for (row, words) in paths.waits.rows.iter().filter(is_of_it) {
         for (part, text) in row.parts.iter().zip(&words.parts) {
             rows.add(row.kind, words, (part, text));
         }
     }
-    let waited = rows.rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.finding.ns));
-    rows.plain((Cause::Unknown, Blamed::Nobody), State::Unknown, Confidence::High, total(sum::LOST_NS));
-    let rest = base_ns.saturating_sub(waited).saturating_sub(total(sum::LOST_NS));
+    let process = process.and_then(|index| tree.processes.get(index as usize));
+    Some(match process {
+        Some(process) => of_cpus(rows, tree, process),
+        None => of_threads(rows, tree, threads_ns),
+    })
+}
+
+/// The process whose use of CPUs is nearly that of all: others are shells and the like. `None` if that is not known, or several
+/// processes share the CPUs.
+fn main_process(tree: &CallTree) -> Option<u32> {
+    let wants =
+        |process: &Process| of_process(process, cpu_sum::USED_NS) + of_process(process, cpu_sum::NO_CPU_NS);
+    let all: u64 = tree.processes.iter().map(wants).sum();
+    let (index, most) = (0..).zip(&tree.processes).max_by_key(|(_, process)| wants(process))?;
+    let is_known = of_process(most, cpu_sum::CAPACITY_NS) > 0;
+    (is_known && (all - wants(most)).saturating_mul(OTHER_PARTS) <= all).then_some(index)
+}
+
+fn of_process(process: &Process, name: &str) -> u64 {
+    // Damaged files have any numbers.
+    const MAX_NS: u64 = 1 << 57;
+    Profile::number(process, name).unwrap_or(0).min(MAX_NS)
+}
+
+fn of_cpus(mut rows: Rows, tree: &CallTree, process: &Process) -> Findings {
+    let total = |name| of_process(process, name);
+    let capacity_ns = total(cpu_sum::CAPACITY_NS);
+    let cpus = &CpuTimes {
+        millicpus: total(cpu_sum::MILLICPUS),
+        capacity_ns,
+        used_ns: total(cpu_sum::USED_NS).min(capacity_ns),
+        threads_ns: total(cpu_sum::THREADS_NS),
+    };
+    let charged = rows.rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.finding.ns));
+    let mut left = cpus.capacity_ns.saturating_sub(cpus.used_ns).saturating_sub(charged);
+    let [no_cpu, blocked, alone] = [cpu_sum::NO_CPU_NS, cpu_sum::BLOCKED_NS, cpu_sum::ALONE_NS].map(|name| {
+        let ns = total(name).min(left);
+        left -= ns;
+        ns
+    });
+    // With fractions that were cut off.
+    let idle = left;
+    let medium = Confidence::Medium;
+    let no_cpu_threads = total(cpu_sum::NO_CPU_THREADS_NS);
+    rows.plain((Cause::CpuNone, Blamed::System), State::OutOfCpu, medium, (no_cpu, no_cpu_threads));
+    let blocked_threads = total(cpu_sum::BLOCKED_THREADS_NS);
+    rows.plain((Cause::Blocked, Blamed::Code), State::Blocked, Confidence::Low, (blocked, blocked_threads));
     let shown = tree.without_runtime();
-    let of_samples = |metric| tree.tree.total(metric);
-    let ran = of_samples(Metric::WORK).min(rest);
-    let no_cpu = of_samples(Metric::OUT_OF_CPU).min(rest - ran);
+    if let Some(row) = rows.plain((Cause::Wait, Blamed::Serial), State::Idle, medium, (alone, 0)) {
+        row.path = hot_outside_of_c_library(&shown);
+    }
+    if let Some(row) = rows.plain((Cause::Wait, Blamed::Nobody), State::Idle, medium, (idle, 0)) {
+        row.finding.pattern = Some(Pattern::NoWork);
+    }
+    let found = rows.finish(cpus.threads_ns);
+    let verdict = Some(cpus::verdict(cpus, &found));
+    let (base_ns, cpu_time) = (cpus.capacity_ns, Some(cpus.clone()));
+    Findings { rows: found, base_ns, whose: Whose::Cpus, verdict, cpu_time }
+}
+
+fn of_threads(mut rows: Rows, tree: &CallTree, base_ns: u64) -> Findings {
+    let total = |name| tree.totals.get(name).copied().unwrap_or(0);
+    let lost = total(sum::LOST_NS);
+    let waited = rows.rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.finding.ns));
+    rows.plain((Cause::Unknown, Blamed::Nobody), State::Unknown, Confidence::High, (lost, lost));
+    let rest = base_ns.saturating_sub(waited).saturating_sub(lost);
+    let shown = tree.without_runtime();
+    // The kernel's sums, if there are any, include times without a CPU.
+    let of_kernel = |name, metric| match total(cpu_sum::USED_NS) {
+        0 => tree.tree.total(metric),
+        _ => total(name),
+    };
+    let ran = of_kernel(cpu_sum::USED_NS, Metric::WORK).min(rest);
+    let no_cpu = of_kernel(cpu_sum::NO_CPU_THREADS_NS, Metric::OUT_OF_CPU).min(rest - ran);
     for ((cause, blamed), state, metric, ns) in [
         ((Cause::Work, Blamed::Code), State::Serial, Metric::WORK, ran),
         ((Cause::CpuNone, Blamed::System), State::OutOfCpu, Metric::OUT_OF_CPU, no_cpu),
         ((Cause::Blocked, Blamed::Code), State::Blocked, Metric::BLOCKED, rest - ran - no_cpu),
     ] {
         let confidence = if cause == Cause::Blocked { Confidence::Low } else { Confidence::Medium };
-        if let Some(row) = rows.plain((cause, blamed), state, confidence, ns) {
+        if let Some(row) = rows.plain((cause, blamed), state, confidence, (ns, ns)) {
             // Most blocked samples are of the recorded waits.
             row.path = if cause == Cause::Blocked { HotPath::default() } else { hot(&shown, metric) };
         }
     }
-    let mut found = rows.rows;
-    found.iter_mut().for_each(|row| row.finish(base_ns));
-    let found = found.into_iter().map(|row| row.finding).filter(|finding| finding.ns > 0).collect();
-    let rows = numbered(found, |_| Some(Runtime::Threads));
-    let verdict = Some(verdict(&rows, base_ns, ran));
-    Some(Findings { rows, base_ns, whose: Whose::Threads, verdict, cpu_time: None })
+    let found = rows.finish(base_ns);
+    let verdict = Some(verdict(&found, base_ns, ran));
+    Findings { rows: found, base_ns, whose: Whose::Threads, verdict, cpu_time: None }
 }
 
 fn hot(tree: &CallTree, metric: Metric) -> HotPath {
@@ -73,9 +144,24 @@ fn hot(tree: &CallTree, metric: Metric) -> HotPath {
     HotPath::of(tree, &values)
 }
 
+/// The path of most samples. Those in the C library, where threads wait, are left out.
+fn hot_outside_of_c_library(tree: &CallTree) -> HotPath {
+    let is_there = |node: NodeId| {
+        let module = tree.tree.frame(node).module;
+        let label = tree.labels.get(module as usize).and_then(|label| label.module.rsplit('/').next());
+        label
+            .is_some_and(|file| ["libc.so", "libc-", "libpthread", "ld-"].iter().any(|c| file.starts_with(c)))
+    };
+    let own = |node| if is_there(node) { 0 } else { tree.tree.value(node, Metric::WORK) };
+    let values: Vec<(NodeId, u64)> = tree.nodes().map(|node| (node, own(node))).collect();
+    HotPath::of(tree, &values)
+}
+
 /// A finding while it is summed up.
 struct Row {
     finding: NamedFinding,
+    /// Nanoseconds of threads.
+    threads_ns: u64,
     /// Waiting time by the place of the wait.
     places: Vec<(String, u64)>,
     /// The awaited object: `mutex cache_mutex`.
@@ -88,50 +174,18 @@ struct Row {
 /// Findings by their words.
 #[derive(Default)]
 struct Rows {
+    /// Whether they are losses of CPUs, not shares of the threads' time.
+    is_of_cpus: bool,
     numbers: FxHashMap<(Cause, Blamed, String, String), usize>,
     rows: Vec<Row>,
-}
-
-/// The meaning of a part of a wait for the time of its thread.
-enum Meaning {
-    /// Another thread makes it wait.
-    Charged,
-    /// Its own sleep, or a file.
-    Own(Cause),
-    /// For a request, a timer, input, or the end of a thread or of the run.
-    Rests,
-    Handover,
-    NoCpu,
-    NotKnown,
-}
-
-impl Meaning {
-    /// The rules are those of the CPU time of traces (`taskscope_analysis::cpu_time`).
-    fn of(of: u32, part: &WaitPart) -> Meaning {
-        let of_file = part.blocked.map_or(of, |(kind, _)| kind) == kind::FILE;
-        match (part.end, part.first) {
-            (WaitEnd::NoCpu, _) => Meaning::NoCpu,
-            (WaitEnd::Handover, None) => Meaning::Handover,
-            _ if of == kind::JOIN => Meaning::Rests,
-            (WaitEnd::Open | WaitEnd::TimedOut, _) => Meaning::Rests,
-            (WaitEnd::NotKnown, _) | (WaitEnd::Ran, None) => Meaning::NotKnown,
-            (WaitEnd::Slept, None) => Meaning::Own(Cause::BlockedSleep),
-            (WaitEnd::Outside, None) if of_file => Meaning::Own(Cause::BlockedIo),
-            (WaitEnd::Outside, None) => Meaning::Rests,
-            // A lock is held by a thread that waits for the outside; else its thread waits for requests, too.
-            (WaitEnd::Outside, Some(first)) if !of_file && !matches!(first, WaitTie::Holds(_)) => {
-                Meaning::Rests
-            }
-            _ => Meaning::Charged,
-        }
-    }
 }
 
 impl Rows {
     fn add(&mut self, of: u32, words: &ThreadWaitTimes, (part, text): (&WaitPart, &ThreadWaitPart)) {
         let place = words.place.clone().unwrap_or_default();
-        match (Meaning::of(of, part), &text.by) {
-            (Meaning::Charged, Some(by)) => {
+        let ns = (if self.is_of_cpus { part.cpu_ns } else { part.ns }, part.ns);
+        match (part.meaning(of), &text.by) {
+            (WaitMeaning::Charged, Some(by)) => {
                 let by_text = chain_text(by, text.root.as_ref(), text.chain, text.blocked.as_ref());
                 let charged = text.root.as_ref().unwrap_or(by).place.clone().unwrap_or_default();
                 let (cause, blamed) = match of {
@@ -144,44 +198,47 @@ impl Rows {
                 let confidence = if unsure { Confidence::Medium } else { Confidence::High };
                 let object = object_words(words);
                 let key = (cause, blamed, object.clone(), by_text.clone());
-                let row = self.row(key, (state, charged), confidence, part.ns);
+                let row = self.row(key, (state, charged), confidence, ns);
                 (row.object, row.by) = (object, by_text);
                 row.note(place, part.ns);
             }
-            (Meaning::Own(cause), _) => {
+            (meaning @ (WaitMeaning::Sleeps | WaitMeaning::Device), _) => {
+                let is_sleep = meaning == WaitMeaning::Sleeps;
+                let cause = if is_sleep { Cause::BlockedSleep } else { Cause::BlockedIo };
                 let key = (cause, Blamed::Code, place.clone(), String::new());
-                self.row(key, (State::Blocked, place), Confidence::High, part.ns);
+                self.row(key, (State::Blocked, place), Confidence::High, ns);
             }
-            (Meaning::Rests, _) => {
-                let row = self.plain((Cause::Wait, Blamed::Nobody), State::Idle, Confidence::Medium, part.ns);
+            (WaitMeaning::Listens | WaitMeaning::Rests, _) => {
+                let row = self.plain((Cause::Wait, Blamed::Nobody), State::Idle, Confidence::Medium, ns);
                 if let Some(row) = row {
                     row.finding.pattern = Some(Pattern::NoWork);
                     row.note(place, part.ns);
                 }
             }
-            (Meaning::Handover, _) => {
-                self.plain((Cause::Wait, Blamed::Nobody), State::Blocked, Confidence::Medium, part.ns);
+            (WaitMeaning::HandedOver, _) => {
+                self.plain((Cause::Wait, Blamed::Nobody), State::Blocked, Confidence::Medium, ns);
             }
-            (Meaning::NoCpu, _) => {
-                self.plain((Cause::CpuNone, Blamed::System), State::OutOfCpu, Confidence::Medium, part.ns);
+            (WaitMeaning::NoCpu, _) => {
+                self.plain((Cause::CpuNone, Blamed::System), State::OutOfCpu, Confidence::Medium, ns);
             }
-            (Meaning::NotKnown | Meaning::Charged, _) => {
+            (WaitMeaning::NotKnown | WaitMeaning::Charged, _) => {
                 let key = (Cause::Blocked, Blamed::Code, words.kind.clone(), place.clone());
-                let row = self.row(key, (State::Blocked, place), Confidence::Low, part.ns);
+                let row = self.row(key, (State::Blocked, place), Confidence::Low, ns);
                 row.object.clone_from(&words.kind);
             }
         }
     }
 
+    /// Adds nanoseconds of the total, and of threads.
     fn plain(
         &mut self,
         (cause, blamed): (Cause, Blamed),
         state: State,
         confidence: Confidence,
-        ns: u64,
+        ns: (u64, u64),
     ) -> Option<&mut Row> {
         let key = (cause, blamed, state.name().to_owned(), String::new());
-        (ns > 0).then(|| self.row(key, (state, String::new()), confidence, ns))
+        (ns != (0, 0)).then(|| self.row(key, (state, String::new()), confidence, ns))
     }
 
     fn row(
@@ -189,19 +246,31 @@ impl Rows {
         key: (Cause, Blamed, String, String),
         what: (State, String),
         confidence: Confidence,
-        ns: u64,
+        (ns, threads_ns): (u64, u64),
     ) -> &mut Row {
         let (cause, blamed) = (key.0, key.1);
         let number = *self.numbers.entry(key).or_insert(self.rows.len());
         if number == self.rows.len() {
             let finding = NamedFinding::new((cause, blamed), what, 0, confidence);
             let (object, by) = Default::default();
-            self.rows.push(Row { finding, places: Vec::new(), object, by, path: HotPath::default() });
+            let (places, path) = (Vec::new(), HotPath::default());
+            self.rows.push(Row { finding, threads_ns: 0, places, object, by, path });
         }
+        // Which threads had a CPU is an estimate.
+        let most = if self.is_of_cpus { Confidence::Medium } else { Confidence::High };
         let row = &mut self.rows[number];
         row.finding.ns = row.finding.ns.saturating_add(ns);
-        row.finding.confidence = row.finding.confidence.min(confidence);
+        row.threads_ns = row.threads_ns.saturating_add(threads_ns);
+        row.finding.confidence = row.finding.confidence.min(confidence).min(most);
         row
+    }
+
+    /// The findings, numbered; `threads_ns` is the life of all threads.
+    fn finish(self, threads_ns: u64) -> Vec<NamedFinding> {
+        let Rows { is_of_cpus, mut rows, .. } = self;
+        rows.iter_mut().for_each(|row| row.finish(threads_ns, is_of_cpus));
+        let found = rows.into_iter().map(|row| row.finding).filter(|finding| finding.ns > 0).collect();
+        numbered(found, |_| Some(Runtime::Threads))
     }
 }
 
@@ -231,42 +300,55 @@ impl Row {
     }
 
     /// Writes the sentence and the evidence.
-    fn finish(&mut self, base_ns: u64) {
-        let Row { finding, places, object, by, path } = self;
+    fn finish(&mut self, all_ns: u64, is_of_cpus: bool) {
+        let Row { finding, threads_ns, places, object, by, path } = self;
         finding.victims.add(finding.state, finding.ns);
-        let unit = Unit::for_total(base_ns);
+        let unit = Unit::for_total(all_ns);
         let part =
-            format!("{} of {} {}", unit.show(finding.ns), unit.show(base_ns), Whose::Threads.unit(unit));
+            format!("{} of {} {}", unit.show(*threads_ns), unit.show(all_ns), Whose::Threads.unit(unit));
         places.sort_by_key(|(_, ns)| Reverse(*ns));
         let shown = places.iter().take(MAX_PLACES).map(|(place, ns)| format!("{place} {}", time(*ns)));
         let shown = shown.collect::<Vec<_>>().join(", ");
         if !shown.is_empty() {
             finding.evidence = format!("they wait in {shown}");
         }
-        finding.text = match (finding.cause, finding.pattern) {
-            (Cause::Lock | Cause::WaitSync | Cause::WaitSignal, _) => {
+        let while_unused = if is_of_cpus { " while CPUs are unused" } else { "" };
+        finding.text = match (finding.cause, finding.blamed, finding.pattern) {
+            (Cause::Lock | Cause::WaitSync | Cause::WaitSignal, ..) => {
                 let preposition = if finding.cause == Cause::WaitSync { "in" } else { "for" };
                 format!("{part} wait {preposition} {object}, {by}")
             }
-            (Cause::BlockedSleep, _) => format!("threads sleep for {part}: {}", finding.place),
-            (Cause::BlockedIo, _) => format!("{part} wait for a device: {}", finding.place),
-            (Cause::Wait, Some(Pattern::NoWork)) => {
+            (Cause::BlockedSleep, ..) => format!("threads sleep for {part}{while_unused}: {}", finding.place),
+            (Cause::BlockedIo, ..) => format!("{part} wait for a device: {}", finding.place),
+            (Cause::Wait, Blamed::Serial, _) => {
+                finding.place = path.place();
+                finding.path.clone_from(&path.steps);
+                match path.steps.is_empty() {
+                    true => "CPUs are unused: only few threads have work".to_owned(),
+                    false => path.after("CPUs are unused: only few threads have work", path.part),
+                }
+            }
+            (Cause::Wait, _, Some(Pattern::NoWork)) if is_of_cpus => {
+                "no thread has work: all wait for requests, timers, input or other threads' ends".to_owned()
+            }
+            (Cause::Wait, _, Some(Pattern::NoWork)) => {
                 format!("{part} are waits for requests, timers, input or other threads' ends")
             }
-            (Cause::Wait, _) => {
+            (Cause::Wait, ..) => {
                 format!("{part} are between a wake or a free lock and the woken thread's next step")
             }
-            (Cause::Blocked, _) if !object.is_empty() => format!(
+            (Cause::Blocked, ..) if !object.is_empty() => format!(
                 "{part} wait for a {object} in {}; which thread ends the waits is not known",
                 finding.place
             ),
-            (Cause::Blocked, _) => format!("{part} are blocked in calls that are not recorded"),
-            (Cause::Work, _) => {
+            (Cause::Blocked, ..) => format!("{part} are blocked in calls that are not recorded"),
+            (Cause::Work, ..) => {
                 finding.place = path.place();
                 finding.path.clone_from(&path.steps);
                 path.after("threads run code of the program", path.part)
             }
-            (Cause::CpuNone, _) => {
+            (Cause::CpuNone, ..) if is_of_cpus => format!("threads had no CPU for {part}"),
+            (Cause::CpuNone, ..) => {
                 finding.path.clone_from(&path.steps);
                 path.after("threads could run and had no CPU", path.part)
             }
@@ -292,7 +374,7 @@ fn verdict(rows: &[NamedFinding], base_ns: u64, ran: u64) -> String {
 mod tests {
     use super::*;
     use crate::profile_waits::ProfileWaits;
-    use taskscope_profile::{NO_MODULE, ROOT, WaitCall, WaitRow};
+    use taskscope_profile::{NO_MODULE, ROOT, WaitCall, WaitEnd, WaitRow, WaitTie};
     use taskscope_session::KeptModules;
 
     const CALL: WaitCall = WaitCall { module: NO_MODULE, offset: 0, path: ROOT };
@@ -300,7 +382,15 @@ mod tests {
     fn row(of: u32, parts: &[(WaitEnd, Option<WaitTie>, u64)]) -> WaitRow {
         let parts = parts.iter().map(|(end, first, ns)| {
             let length = u32::from(first.is_some());
-            WaitPart { end: *end, first: *first, last: *first, blocked: None, length, ns: *ns }
+            WaitPart {
+                end: *end,
+                first: *first,
+                last: *first,
+                blocked: None,
+                length,
+                ns: *ns,
+                cpu_ns: ns / 2,
+            }
         });
         let parts = parts.collect();
         WaitRow {
@@ -354,6 +444,27 @@ mod tests {
         );
         assert_eq!(found.rows.iter().map(|row| row.ns).sum::<u64>(), 1000);
         assert!(found.rows.iter().all(|row| !row.text.is_empty() && row.victims.total() == row.ns));
+        // The use of CPUs is known.
+        let of_cpus = [
+            (cpu_sum::MILLICPUS, 2000),
+            (cpu_sum::CAPACITY_NS, 1000),
+            (cpu_sum::USED_NS, 300),
+            (cpu_sum::NO_CPU_NS, 100),
+            (cpu_sum::NO_CPU_THREADS_NS, 150),
+            (cpu_sum::ALONE_NS, 40),
+            (cpu_sum::THREADS_NS, 1000),
+        ];
+        profile.processes = vec![of_cpus.map(|(name, ns)| (name.to_owned(), ns.to_string())).into()];
+        let waits = ProfileWaits::of(&profile, KeptModules::default());
+        let paths = CallPaths { waits, ..CallPaths::of(&profile, KeptModules::default(), None) };
+        let found = findings(&paths).unwrap();
+        assert_eq!((found.base_ns, found.whose), (1000, Whose::Cpus));
+        let used_ns = found.cpu_time.as_ref().map_or(0, |times| times.used_ns);
+        assert_eq!(used_ns + found.rows.iter().map(|row| row.ns).sum::<u64>(), 1000);
+        let of = |cause| found.rows.iter().find(|row| row.cause == cause).map(|row| row.ns);
+        assert_eq!([of(Cause::Lock), of(Cause::CpuNone)], [Some(200), Some(100)]);
+        assert!(found.rows.iter().all(|row| row.confidence <= Confidence::Medium), "estimates");
+        assert!(found.verdict.is_some_and(|verdict| verdict.starts_with("Of 2 CPUs the program used 0.60")));
         profile.tree.add(ROOT, Metric::TASKS, 1);
         let paths = CallPaths::of(&profile, KeptModules::default(), None);
         assert!(findings(&paths).is_none(), "workers have findings of their own");

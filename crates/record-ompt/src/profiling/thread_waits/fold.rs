@@ -14,11 +14,14 @@ use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 use taskscope_event::models::wait::{kind, outcome};
-use taskscope_profile::WaitEnd;
+use taskscope_profile::{WaitEnd, WaitMeaning};
+use taskscope_record::thread_sums::ThreadSums;
 
+use super::cpus::Cpus;
 use super::history::{Blame, History, Part, Tie};
 use super::ring::{Call, WaitEvent};
 use super::rows::Rows;
+use super::sweep::Doing;
 
 /// Objects whose state is kept at a time.
 const MAX_OBJECTS: usize = 8192;
@@ -109,8 +112,9 @@ struct Thread {
     routine: Call,
     handle: u64,
     pointer: u64,
-    /// The end of its last wait.
+    /// The end of its last wait, and the times of that wait if it was for a wake.
     waited_until: u64,
+    last_wait: Option<(u64, u64)>,
     began: u64,
     ended: Option<u64>,
 }
@@ -125,6 +129,8 @@ pub struct Fold {
     by_handle: FxHashMap<u64, u32>,
     objects: FxHashMap<ObjectKey, Object>,
     rows: Rows,
+    /// The use of CPUs.
+    pub cpus: Cpus,
     /// Life of the threads that have ended.
     ended_ns: u64,
     scratch: Vec<Part>,
@@ -266,10 +272,16 @@ impl Fold {
         parts.clear();
         let holds = self.objects.get(&wait.of).map(|object| object.holds_during(wait)).unwrap_or_default();
         self.parts(wait, &holds, &mut parts);
-        self.rows.add(wait.of, wait.call, wait.thread, &parts);
+        let cpus = &mut self.cpus;
+        let has_work = wait.of.0 != kind::SLEEP || cpus.has_work(wait.thread, wait.time.1);
+        self.rows.add(wait.of, wait.call, wait.thread, &parts, |part, number| {
+            cpus.add(wait.thread, (part.from, part.until), doing(wait.of.0, &part.blame, number, has_work));
+        });
         if let Some(own) = self.threads.get_mut(&wait.thread) {
             parts.iter().for_each(|part| own.history.push(*part));
             own.waited_until = wait.time.1;
+            let is_lock = kind::has_holder(wait.of.0) || wait.of.0 == kind::THREAD_BARRIER;
+            own.last_wait = (!is_lock).then_some(wait.time);
         }
         self.scratch = parts;
     }
@@ -339,11 +351,12 @@ impl Fold {
         end(Blame { end: WaitEnd::NotKnown, ..Blame::ran(tie) }, cut, until);
     }
 
-    /// A thread has ended.
-    pub fn end_thread(&mut self, thread: u32, at: u64) {
+    /// A thread has ended, with the kernel's sums of it.
+    pub fn end_thread(&mut self, thread: u32, at: u64, sums: Option<ThreadSums>) {
         self.ends(thread, at, Outcome::Failed);
         let Some(own) = self.threads.get_mut(&thread) else { return };
         own.ended = Some(at);
+        self.cpus.end_thread(thread, at, sums, own.last_wait);
         self.ended_ns = self.ended_ns.saturating_add(at.saturating_sub(own.began));
         let pointer = own.pointer;
         if self.by_pointer.get(&pointer) == Some(&thread) {
@@ -357,6 +370,19 @@ impl Fold {
         {
             self.by_handle.remove(&own.handle);
         }
+    }
+
+    /// Ends a round of the use of CPUs at a time, with the kernel's sums of the living threads, and divides those that can be.
+    pub fn divide_cpus(&mut self, at: u64, is_last: bool, now: &[(u32, ThreadSums)]) {
+        let threads = &self.threads;
+        let open_of = |thread: &u32| threads.get(thread).and_then(|own| own.open);
+        self.cpus.read(at, now, |thread| open_of(&thread).is_some());
+        let open: Vec<(u32, u64, bool)> = (threads.iter())
+            .filter(|(_, own)| own.ended.is_none())
+            .filter_map(|(thread, own)| own.open.map(|open| (*thread, open.start, open.of.0 == kind::JOIN)))
+            .collect();
+        let rows = &mut self.rows;
+        self.cpus.divide(at, is_last, &open, |number, ns| rows.charge(number, ns));
     }
 
     /// The rows so far, with the waits that are open at a time, and the life of all threads until then, nanoseconds.
@@ -375,9 +401,25 @@ impl Fold {
             holds.extend(object.and_then(|object| object.found_hold(&open, at)));
             parts.clear();
             self.parts(&wait, &holds, &mut parts);
-            rows.add(wait.of, wait.call, *thread, &parts);
+            rows.add(wait.of, wait.call, *thread, &parts, |_, _| {});
         }
         (rows, lived)
+    }
+}
+
+/// The activity of a waiting thread, as far as CPUs are concerned, in the part of a wait with this number.
+fn doing(of: u32, blame: &Blame, number: u32, has_work: bool) -> Doing {
+    let holds = blame.first.map(|first| matches!(first, Tie::Holds(_)));
+    match WaitMeaning::of(of, blame.end, holds, blame.blocked.map(|(kind, _)| kind)) {
+        WaitMeaning::Charged => Doing::Wants(number, blame.end == WaitEnd::Ran),
+        WaitMeaning::NoCpu => Doing::Wants(number, false),
+        WaitMeaning::Device => Doing::WaitsAlone(number),
+        WaitMeaning::Sleeps if has_work => Doing::WaitsAlone(number),
+        WaitMeaning::Sleeps => Doing::Sleeps(number),
+        WaitMeaning::HandedOver => Doing::IsHandedOver(number),
+        WaitMeaning::NotKnown => Doing::NotKnown(number),
+        WaitMeaning::Listens => Doing::Listens,
+        WaitMeaning::Rests => Doing::Rests,
     }
 }
 

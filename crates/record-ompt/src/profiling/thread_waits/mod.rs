@@ -7,25 +7,29 @@
 //! ```
 //! Threads store events in rings of a fixed size, without a lock. The profile's own thread takes them out a few times a second, and
 //! when a ring is half full. It takes those until a moment ago, as a thread may be about to store one. A thread that ends the process takes
-//! them all. [`fold`] has the rules, [`ring`] and [`rows`] the bounds: what finds no room is counted, and written with the profile.
+//! them all. [`fold`] has the rules, [`cpus`] those of the CPUs, [`ring`] and [`rows`] the bounds: what finds no room is counted, and written with the profile.
 
+mod cpus;
 mod fold;
 mod history;
 mod ring;
 mod rows;
+mod sweep;
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
 use core::time::Duration;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
-use taskscope_profile::{NO_MODULE, NodeId, Profile, WaitCall, WaitPart, WaitRow, WaitTie};
+use taskscope_profile::{NO_MODULE, NodeId, Profile, WaitCall, WaitPart, WaitRow, WaitTie, cpu_sum};
+use taskscope_record::thread_sums::ThreadSums;
 
 use super::contexts::{body_of, descend_path, expand};
 use super::places::Places;
 use fold::Fold;
 use history::{Blame, Tie};
 pub use ring::{Call, Ring, WaitEvent};
+use rows::PartSum;
 use taskscope_event::models::wait::kind;
 use taskscope_profile::FrameKind;
 
@@ -43,6 +47,8 @@ pub struct ThreadWaits {
     is_used: AtomicBool,
     lost: AtomicU64,
     lost_ns: AtomicU64,
+    /// CPUs that the process may use, in thousandths; 0 if their use is not to be known.
+    millicpus: AtomicU64,
 }
 
 /// A forked child has waits of its own: nobody holds these for ever.
@@ -73,19 +79,28 @@ impl ThreadWaits {
         self.is_used.load(Acquire)
     }
 
-    /// Takes the events until a moment ago; at time `now`.
-    pub fn round(&self, now: u64) {
-        self.take_until(now.saturating_sub(GUARD_NS));
+    /// The process may use so many CPUs, in thousandths: the rounds from now on divide their time.
+    pub fn set_cpus(&self, millicpus: u64) {
+        self.millicpus.store(millicpus, Relaxed);
     }
 
-    fn take_until(&self, until: u64) {
+    /// Takes the events until a moment ago; at time `now`.
+    pub fn round(&self, now: u64) {
+        self.take_until(now.saturating_sub(GUARD_NS), None);
+    }
+
+    /// Takes the events until a time; `end` is that of the process, if it is over.
+    fn take_until(&self, until: u64, end: Option<u64>) {
         if !self.is_used() {
             return;
         }
         // One round at a time. Threads that begin or end wait for the list alone.
         let mut fold = lock(&self.fold);
         let mut events: Vec<(u64, u32, WaitEvent)> = Vec::new();
+        let mut begun: FxHashMap<u32, ThreadSums> = FxHashMap::default();
+        fold.cpus.millicpus = self.millicpus.load(Relaxed);
         for (thread, ring) in &*lock(&self.rings) {
+            begun.extend(ring.sums(false).map(|sums| (*thread, sums)));
             ring.take(until, |at, event| events.push((at, *thread, event)));
             let (lost, lost_ns) = ring.take_lost();
             self.lost.fetch_add(lost, Relaxed);
@@ -95,14 +110,23 @@ impl ThreadWaits {
         events.sort_by_key(|(at, ..)| *at);
         for (at, thread, event) in events {
             fold.take(thread, at, event);
+            if let (WaitEvent::Starts { .. }, Some(sums)) = (event, begun.get(&thread)) {
+                fold.cpus.begin_thread(thread, at, *sums);
+            }
         }
         lock(&self.rings).retain(|(thread, ring)| {
             let ended = ring.ended();
             if let Some(at) = ended {
-                fold.end_thread(*thread, at);
+                fold.end_thread(*thread, at, ring.sums(true));
             }
             ended.is_none()
         });
+        let at = end.unwrap_or(until);
+        if fold.cpus.is_due(at) || end.is_some() {
+            let sums_now = |(thread, ring): &(u32, Arc<Ring>)| Some((*thread, ring.sums_now()?));
+            let now: Vec<(u32, ThreadSums)> = lock(&self.rings).iter().filter_map(sums_now).collect();
+            fold.divide_cpus(at, end.is_some(), &now);
+        }
     }
 
     /// Adds the waits until now to a profile; of an unfinished process those until a moment ago.
@@ -111,15 +135,19 @@ impl ThreadWaits {
             return;
         }
         match is_finished {
-            true => self.take_until(u64::MAX),
+            true => self.take_until(u64::MAX, Some(now)),
             false => self.round(now),
         }
-        let (rows, lived_ns) = lock(&self.fold).rows_at(now);
+        let (rows, lived_ns, cpus) = {
+            let fold = lock(&self.fold);
+            let (rows, lived_ns) = fold.rows_at(now);
+            (rows, lived_ns, fold.cpus.sums)
+        };
         let mut calls = Calls { profile, known: FxHashMap::default(), places: Places::now() };
         let written: Vec<WaitRow> = (rows.rows.iter())
             .map(|((of, object, call), row)| {
                 let (module, object) = calls.object(*of, *object);
-                let parts = row.parts.iter().map(|(blame, ns)| calls.part(blame, *ns)).collect();
+                let parts = row.parts.iter().map(|(blame, sum)| calls.part(blame, rows.sum(*sum))).collect();
                 let (waits, threads, longest_ns) = (row.waits, row.threads(), row.longest_ns);
                 WaitRow {
                     process: 0,
@@ -135,6 +163,25 @@ impl ThreadWaits {
             })
             .collect();
         profile.thread_waits = written;
+        let is_known = cpus.used > 0.0;
+        let of_cpus = [
+            (cpu_sum::MILLICPUS, self.millicpus.load(Relaxed)),
+            (cpu_sum::CAPACITY_NS, cpus.capacity as u64),
+            (cpu_sum::THREADS_NS, lived_ns),
+            (cpu_sum::USED_NS, cpus.used as u64),
+            (cpu_sum::NO_CPU_NS, cpus.no_cpu as u64),
+            (cpu_sum::NO_CPU_THREADS_NS, cpus.no_cpu_threads as u64),
+            (cpu_sum::BLOCKED_NS, cpus.blocked as u64),
+            (cpu_sum::BLOCKED_THREADS_NS, cpus.blocked_threads as u64),
+            (cpu_sum::ALONE_NS, cpus.alone as u64),
+            (cpu_sum::IDLE_NS, cpus.idle as u64),
+        ];
+        for (name, sum) in of_cpus.into_iter().filter(|_| is_known) {
+            profile.totals.insert(name.to_owned(), sum);
+            if let Some(process) = profile.processes.first_mut() {
+                process.insert(name.to_owned(), sum.to_string());
+            }
+        }
         let sums = [
             ("thread_waits.lost", self.lost.load(Relaxed)),
             ("thread_waits.lost_ns", self.lost_ns.load(Relaxed)),
@@ -176,14 +223,15 @@ impl Calls<'_> {
         }
     }
 
-    fn part(&mut self, blame: &Blame, ns: u64) -> WaitPart {
+    fn part(&mut self, blame: &Blame, sum: PartSum) -> WaitPart {
         WaitPart {
             end: blame.end,
             first: blame.first.map(|tie| self.tie(tie)),
             last: blame.last.map(|tie| self.tie(tie)),
             blocked: blame.blocked.map(|(kind, call)| (kind, self.call(call))),
             length: blame.length,
-            ns,
+            ns: sum.ns,
+            cpu_ns: sum.cpu as u64,
         }
     }
 

@@ -3,8 +3,11 @@
 //! A ring has a fixed size. When it is full, a wait is not stored; its time is counted as lost, so that the sums stay exact.
 
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::*};
 use std::sync::OnceLock;
+
+use taskscope_record::thread::os_tid;
+use taskscope_record::thread_sums::ThreadSums;
 
 /// Events that a ring holds.
 pub const ROOM: usize = 1024;
@@ -57,14 +60,19 @@ pub struct Ring {
     lost_ns: AtomicU64,
     /// When its thread ended; 0 before.
     ended: AtomicU64,
+    /// Its thread in the system, and the kernel's sums at its begin and end: time on a CPU, and the delay.
+    os_tid: AtomicI32,
+    sums: [[AtomicU64; 2]; 2],
 }
 
 // SAFETY: a slot is written by the ring's thread before `written` grows over it, and read by the one reader before `read` does.
 unsafe impl Sync for Ring {}
 
 impl Ring {
-    /// Provides the memory: until then, the thread records no waits.
+    /// Provides the memory, on the ring's thread: until then, it records no waits.
     pub fn prepare(&self) {
+        self.read(0);
+        self.os_tid.store(os_tid(), Release);
         self.slots
             .get_or_init(|| (0..ROOM).map(|_| Slot::new((0, WaitEvent::Ends { outcome: 0 }))).collect());
     }
@@ -144,8 +152,31 @@ impl Ring {
         (self.lost.swap(0, Relaxed), self.lost_ns.swap(0, Relaxed))
     }
 
-    /// The thread writes no more from this time on.
+    fn read(&self, at: usize) {
+        if let Some(([on_cpu, delay], now)) = self.sums.get(at).zip(ThreadSums::read(os_tid())) {
+            on_cpu.store(now.on_cpu, Relaxed);
+            delay.store(now.delay, Relaxed);
+        }
+    }
+
+    /// The kernel's sums of its thread at its begin, or at its end; `None` if they are not known.
+    pub fn sums(&self, is_end: bool) -> Option<ThreadSums> {
+        let [on_cpu, delay] = self.sums.get(usize::from(is_end))?;
+        let (on_cpu, delay) = (on_cpu.load(Relaxed), delay.load(Relaxed));
+        (on_cpu > 0).then_some(ThreadSums { on_cpu, delay })
+    }
+
+    /// The kernel's sums of its thread now; `None` if they are not known.
+    pub fn sums_now(&self) -> Option<ThreadSums> {
+        let os_tid = self.os_tid.load(Acquire);
+        ThreadSums::read(os_tid).filter(|_| os_tid != 0)
+    }
+
+    /// The thread writes no more from this time on. On the ring's thread.
     pub fn end(&self, at: u64) {
+        if self.os_tid.load(Relaxed) != 0 {
+            self.read(1);
+        }
         self.ended.store(at, Release);
     }
 

@@ -22,7 +22,8 @@ pub type RowKey = (u32, u64, Call);
 pub struct Row {
     pub waits: u64,
     pub longest_ns: u64,
-    pub parts: FxHashMap<Blame, u64>,
+    /// The number of each part in [`Rows::sums`].
+    pub parts: FxHashMap<Blame, u32>,
     threads: FxHashSet<u32>,
 }
 
@@ -33,18 +34,34 @@ impl Row {
     }
 }
 
+/// Sums of a part of a row.
+#[derive(Clone, Copy, Default)]
+pub struct PartSum {
+    /// Thread-nanoseconds.
+    pub ns: u64,
+    /// CPU-nanoseconds that were unused meanwhile.
+    pub cpu: f64,
+}
+
 /// All rows.
 #[derive(Clone, Default)]
 pub struct Rows {
     pub rows: FxHashMap<RowKey, Row>,
-    parts: usize,
+    pub sums: Vec<PartSum>,
     /// Waits and parts that found no room of their own.
     pub unfit: u64,
 }
 
 impl Rows {
-    /// Adds a wait by its parts.
-    pub fn add(&mut self, (of, object): (u32, u64), call: Call, thread: u32, parts: &[Part]) {
+    /// Adds a wait by its parts, and hands over the number of each.
+    pub fn add(
+        &mut self,
+        (of, object): (u32, u64),
+        call: Call,
+        thread: u32,
+        parts: &[Part],
+        mut numbered: impl FnMut(&Part, u32),
+    ) {
         let ns = parts.iter().map(|part| part.until - part.from).sum::<u64>();
         if ns == 0 {
             return;
@@ -70,14 +87,30 @@ impl Rows {
                 // The call is that of the row.
                 blame.blocked = None;
             }
-            if !row.parts.contains_key(&blame) {
-                if self.parts >= MAX_PARTS {
-                    self.unfit += 1;
-                    blame = Blame::of(WaitEnd::NotKnown);
-                }
-                self.parts += 1;
+            if !row.parts.contains_key(&blame) && self.sums.len() >= MAX_PARTS {
+                self.unfit += 1;
+                blame = Blame::of(WaitEnd::NotKnown);
             }
-            *row.parts.entry(blame).or_default() += part.until - part.from;
+            let number = *row.parts.entry(blame).or_insert_with(|| {
+                self.sums.push(PartSum::default());
+                self.sums.len() as u32 - 1
+            });
+            if let Some(sum) = self.sums.get_mut(number as usize) {
+                sum.ns += part.until - part.from;
+            }
+            numbered(part, number);
         }
+    }
+
+    /// Adds CPU-nanoseconds to a part.
+    pub fn charge(&mut self, number: u32, cpu: f64) {
+        if let Some(sum) = self.sums.get_mut(number as usize) {
+            sum.cpu += cpu;
+        }
+    }
+
+    /// The sums of a part.
+    pub fn sum(&self, number: u32) -> PartSum {
+        self.sums.get(number as usize).copied().unwrap_or_default()
     }
 }

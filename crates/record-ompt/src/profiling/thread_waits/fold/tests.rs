@@ -52,9 +52,9 @@ fn parts_at(events: &[(u32, u64, WaitEvent)], at: u64, now: u64) -> Vec<(Short, 
     let of_call = rows.rows.iter().filter(|((_, _, call), _)| call.site == at);
     let mut found: Vec<(Short, u64)> = of_call
         .flat_map(|(_, row)| &row.parts)
-        .map(|(blame, ns)| {
+        .map(|(blame, number)| {
             let blocked = blame.blocked.map_or(0, |(_, call)| call.site);
-            ((blame.end, site(blame.first), site(blame.last), blocked, blame.length), *ns)
+            ((blame.end, site(blame.first), site(blame.last), blocked, blame.length), rows.sum(*number).ns)
         })
         .collect();
     found.sort_unstable();
@@ -196,7 +196,7 @@ fn threads_that_end_are_forgotten_in_the_end() {
         let handle = u64::from(thread);
         fold.take(thread, at, WaitEvent::Starts { handle, pointer: handle, routine: Call::default() });
         fold.take(thread, at + 5, slept(5, at, at + 5));
-        fold.end_thread(thread, at + 8);
+        fold.end_thread(thread, at + 8, None);
     }
     assert!(
         fold.threads.len() <= MAX_ENDED && fold.by_handle.len() <= MAX_ENDED && fold.by_pointer.is_empty()

@@ -1,0 +1,340 @@
+//! The use of CPUs beside the waits of threads: which waits left CPUs unused.
+//!
+//! ```text
+//!   readings of the kernel's sums, by thread ──▶ rounds ─┐ each instant of a round: CPUs − running threads,
+//!   parts of waits that are over ──────────────▶ pieces ─┴▶ in equal parts to those that would run otherwise
+//! ```
+//! The rules are those of traces (`taskscope_analysis::cpu_time`): threads without a CPU and those that wait for others share the
+//! unused CPUs; the rest is charged to running code (*alone*), to sleep, or is *idle*. The instants of waits are exact. Of the
+//! time outside of waits, the kernel's sums (`schedstat`) say how much of a round a thread ran, had no CPU, or was blocked.
+//!
+//! A wait counts when it is over. So instants are divided late: not before the open waits, and the threads that have been off the
+//! CPU since in a call that is reported at its end. The number of pieces is limited; beyond, threads in such waits count as without work.
+//!
+//! The thread that others wait for may have had no CPU: waits for running threads are the system's in the part that the process's
+//! running threads had none in the round.
+
+use rustc_hash::FxHashMap;
+use taskscope_record::thread_sums::ThreadSums;
+
+use super::sweep::{CpuSums, Doing, Piece, Round, Sweep};
+
+/// Pieces that are kept until their time is divided.
+const MAX_PIECES: usize = 1 << 14;
+/// Rounds at a time; beyond, neighbours become one.
+const MAX_ROUNDS: usize = 128;
+/// The shortest round, nanoseconds, and threads that are read in it.
+const MIN_ROUND_NS: u64 = 100_000_000;
+const THREADS_READ: u64 = 64;
+/// The last wait before a thread's end is known after this time, nanoseconds.
+const LAG_NS: u64 = 200_000_000;
+/// A thread is quiet that was on a CPU, or could have been, for less than one part in this many of a round.
+const QUIET_PARTS: u64 = 100;
+/// A thread ends after a wait without having worked, if it lives for less than one part in this many of the wait.
+const ENDS_PARTS: u64 = 20;
+
+struct Life {
+    thread: u32,
+    from: u64,
+    until: u64,
+    /// The kernel's sums at the last reading.
+    last: ThreadSums,
+    /// Since when it is off the CPU outside of recorded waits.
+    quiet_since: Option<u64>,
+}
+
+/// The division so far.
+#[derive(Default)]
+pub struct Cpus {
+    /// CPUs that the process may use, in thousandths; 0 before they are known.
+    pub millicpus: u64,
+    pub sums: CpuSums,
+    /// Until when time is divided; 0 before the first thread.
+    horizon: u64,
+    lives: Vec<Life>,
+    pieces: Vec<Piece>,
+    rounds: Vec<Round>,
+    /// Time of threads that have ended since the last reading, as in a round.
+    pending: FxHashMap<u32, (u64, u64)>,
+}
+
+fn grow(spent: &mut FxHashMap<u32, (u64, u64)>, thread: u32, (ran, delay): (u64, u64)) {
+    let sum = spent.entry(thread).or_default();
+    *sum = (sum.0 + ran, sum.1 + delay);
+}
+
+fn growth(now: ThreadSums, before: ThreadSums) -> (u64, u64) {
+    (now.on_cpu.saturating_sub(before.on_cpu), now.delay.saturating_sub(before.delay))
+}
+
+impl Cpus {
+    /// A thread begins, with the kernel's sums by then.
+    pub fn begin_thread(&mut self, thread: u32, at: u64, last: ThreadSums) {
+        if self.horizon == 0 {
+            self.horizon = at;
+        }
+        self.lives.retain(|life| life.thread != thread);
+        self.lives.push(Life {
+            thread,
+            from: at.max(self.horizon),
+            until: u64::MAX,
+            last,
+            quiet_since: None,
+        });
+    }
+
+    /// A thread has ended, with these sums. Its last wait, with these times, was for no work if it did little afterwards.
+    pub fn end_thread(
+        &mut self,
+        thread: u32,
+        at: u64,
+        sums: Option<ThreadSums>,
+        last_wait: Option<(u64, u64)>,
+    ) {
+        let Some(life) = self.lives.iter_mut().find(|life| life.thread == thread) else { return };
+        life.until = at;
+        if let Some(sums) = sums {
+            grow(&mut self.pending, thread, growth(sums, life.last));
+        }
+        let Some((from, until)) = last_wait else { return };
+        if at.saturating_sub(until).saturating_mul(ENDS_PARTS) < until - from {
+            let own = self.pieces.iter_mut().filter(|piece| piece.thread == thread && piece.until > from);
+            own.filter(|piece| matches!(piece.doing, Doing::Wants(..)))
+                .for_each(|piece| piece.doing = Doing::Rests);
+        }
+    }
+
+    /// Whether a thread sleeps without other work: it runs, or could, for a small part of its life.
+    pub fn has_work(&self, thread: u32, at: u64) -> bool {
+        const WORKS_PARTS: u64 = 20;
+        let life = self.lives.iter().find(|life| life.thread == thread);
+        life.is_none_or(|life| {
+            let active = life.last.on_cpu + life.last.delay;
+            active.saturating_mul(WORKS_PARTS) >= at.saturating_sub(life.from)
+        })
+    }
+
+    /// Adds a part of a wait that is over.
+    pub fn add(&mut self, thread: u32, (from, until): (u64, u64), doing: Doing) {
+        let from = from.max(self.horizon);
+        if from < until && self.millicpus > 0 {
+            self.pieces.push(Piece { thread, from, until, doing });
+        }
+    }
+
+    /// Whether the kernel's sums are to be read at a time.
+    pub fn is_due(&self, at: u64) -> bool {
+        let last = self.rounds.last().map_or(self.horizon, |round| round.until);
+        let living = self.lives.len() as u64;
+        let round = MIN_ROUND_NS * (living.div_ceil(THREADS_READ).max(1));
+        at > last && (at - last >= round || self.is_full())
+    }
+
+    fn is_full(&self) -> bool {
+        self.pieces.len() > MAX_PIECES
+    }
+
+    /// Takes the kernel's sums of the living threads, those that have an open wait or not: ends a round at a time.
+    pub fn read(&mut self, at: u64, now: &[(u32, ThreadSums)], has_wait: impl Fn(u32) -> bool) {
+        let last = self.rounds.last().map_or(self.horizon, |round| round.until);
+        if at <= last {
+            return;
+        }
+        let mut round = Round { until: at, spent: core::mem::take(&mut self.pending) };
+        for (thread, sums) in now {
+            let Some(life) = self.lives.iter_mut().find(|life| life.thread == *thread) else { continue };
+            let (ran, delay) = growth(*sums, life.last);
+            life.last = *sums;
+            grow(&mut round.spent, *thread, (ran, delay));
+            let is_quiet = (ran + delay) * QUIET_PARTS < at - last && life.from <= last && !has_wait(*thread);
+            life.quiet_since = is_quiet.then(|| life.quiet_since.unwrap_or(last));
+        }
+        self.rounds.push(round);
+        if self.rounds.len() > MAX_ROUNDS {
+            let mut rounds = core::mem::take(&mut self.rounds).into_iter();
+            while let Some(mut first) = rounds.next() {
+                if let Some(second) = rounds.next() {
+                    first.until = second.until;
+                    second.spent.into_iter().for_each(|(thread, more)| grow(&mut first.spent, thread, more));
+                }
+                self.rounds.push(first);
+            }
+        }
+    }
+
+    /// Divides the rounds that are complete by `until`, if no wait that began before is open, or too many pieces are kept. `open` are
+    /// the open waits: thread, begin, and whether it waits for a thread's end. Charges parts by their numbers.
+    pub fn divide(
+        &mut self,
+        until: u64,
+        is_last: bool,
+        open: &[(u32, u64, bool)],
+        mut charge: impl FnMut(u32, f64),
+    ) {
+        let mut limit = until;
+        let mut waits: Vec<(u32, u64, Doing)> = Vec::new();
+        for (thread, from, is_join) in open {
+            waits.push((*thread, *from, Doing::Rests));
+            if !is_join && !is_last && !self.is_full() {
+                limit = limit.min(*from);
+            }
+        }
+        if !is_last {
+            for life in self.lives.iter().filter(|life| life.until > until) {
+                let Some(since) = life.quiet_since else { continue };
+                match self.is_full() {
+                    true => waits.push((life.thread, since, Doing::Listens)),
+                    false => limit = limit.min(since),
+                }
+            }
+            limit = limit.min(until.saturating_sub(if self.is_full() { 0 } else { LAG_NS }));
+        }
+        let count = self.rounds.partition_point(|round| round.until <= limit);
+        let Some(end) = count.checked_sub(1).and_then(|last| self.rounds.get(last)).map(|round| round.until)
+        else {
+            return;
+        };
+        let rounds: Vec<Round> = self.rounds.drain(..count).collect();
+        for (thread, from, doing) in waits {
+            let from = from.max(self.horizon);
+            if from < end {
+                self.pieces.push(Piece { thread, from, until: end, doing });
+            }
+        }
+        let lives = self.lives.iter().map(|life| (life.thread, life.from, life.until));
+        let mut sweep = Sweep::over((self.horizon, end), &rounds, lives, &self.pieces);
+        sweep.run(self.millicpus as f64 / 1000.0, &mut self.sums);
+        for piece in self.pieces.iter().filter(|piece| piece.from < end) {
+            if let Some((number, ns)) = sweep.charged(piece, end) {
+                charge(number, ns);
+            }
+        }
+        self.horizon = end;
+        self.pieces.retain_mut(|piece| {
+            piece.from = piece.from.max(end);
+            piece.from < piece.until
+        });
+        self.lives.retain(|life| life.until > end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn sums(on_cpu: u64, delay: u64) -> ThreadSums {
+        ThreadSums { on_cpu: on_cpu * MS, delay: delay * MS }
+    }
+
+    /// Two CPUs, and threads that begin at 0 with numbers from 0.
+    fn cpus(threads: u32) -> Cpus {
+        let mut cpus = Cpus { millicpus: 2000, horizon: 1, ..Cpus::default() };
+        (0..threads).for_each(|thread| cpus.begin_thread(thread, 1, ThreadSums::default()));
+        cpus
+    }
+
+    /// Divides the whole time. Returns the charges of parts, milliseconds.
+    fn divided(cpus: &mut Cpus, at: u64) -> Vec<(u32, f64)> {
+        let mut charges = Vec::new();
+        cpus.divide(at * MS, true, &[], |number, ns| charges.push((number, (ns / MS as f64).round())));
+        charges
+    }
+
+    fn ms(ns: f64) -> f64 {
+        (ns / MS as f64).round()
+    }
+
+    fn adds_up(cpus: &Cpus, charges: &[(u32, f64)]) {
+        let CpuSums { capacity, used, no_cpu, blocked, alone, idle, .. } = cpus.sums;
+        let charged: f64 = charges.iter().map(|(_, ms)| ms).sum();
+        let sum = ms(used + no_cpu + blocked + alone + idle) + charged;
+        assert!((ms(capacity) - sum).abs() <= 3.0, "{:?} {charges:?}", cpus.sums);
+    }
+
+    #[test]
+    fn more_waiting_threads_lose_no_more_cpus_than_are_unused() {
+        // Thread 0 holds a lock for 400 ms, and ten others wait for it.
+        let mut cpus = cpus(11);
+        (1..11).for_each(|thread| cpus.add(thread, (0, 400 * MS), Doing::Wants(thread, true)));
+        let mut now: Vec<_> = (1..11).map(|thread| (thread, sums(0, 0))).collect();
+        now.push((0, sums(400, 0)));
+        cpus.read(400 * MS, &now, |thread| thread != 0);
+        let charges = divided(&mut cpus, 400);
+        assert_eq!(charges, (1..11).map(|thread| (thread, 40.0)).collect::<Vec<_>>());
+        assert_eq!((ms(cpus.sums.used), ms(cpus.sums.alone)), (400.0, 0.0));
+        adds_up(&cpus, &charges);
+    }
+
+    #[test]
+    fn a_holder_without_a_cpu_is_the_systems() {
+        let mut cpus = cpus(2);
+        cpus.add(1, (0, 400 * MS), Doing::Wants(7, true));
+        cpus.read(400 * MS, &[(0, sums(100, 300)), (1, sums(0, 0))], |thread| thread == 1);
+        let charges = divided(&mut cpus, 400);
+        assert_eq!(ms(cpus.sums.used), 100.0);
+        // Three quarters of both threads' demand.
+        assert_eq!((charges[0].1, ms(cpus.sums.no_cpu)), (100.0, 600.0));
+        adds_up(&cpus, &charges);
+    }
+
+    #[test]
+    fn waits_for_requests_are_no_loss() {
+        let mut cpus = cpus(3);
+        cpus.add(1, (0, 400 * MS), Doing::Listens);
+        cpus.add(2, (0, 400 * MS), Doing::Rests);
+        cpus.read(400 * MS, &[(0, sums(200, 0))], |thread| thread != 0);
+        let charges = divided(&mut cpus, 400);
+        assert!(charges.is_empty());
+        // Thread 0 was blocked for half of its time, in calls that are not recorded.
+        let CpuSums { used, blocked, alone, idle, .. } = cpus.sums;
+        assert_eq!([used, blocked, alone, idle].map(ms), [200.0, 200.0, 200.0, 200.0]);
+        adds_up(&cpus, &charges);
+    }
+
+    #[test]
+    fn the_last_wait_of_a_thread_is_no_loss() {
+        let mut cpus = cpus(2);
+        cpus.add(1, (0, 300 * MS), Doing::Wants(7, true));
+        cpus.end_thread(1, 301 * MS, Some(sums(1, 0)), Some((0, 300 * MS)));
+        cpus.read(400 * MS, &[(0, sums(399, 0))], |_| false);
+        let charges = divided(&mut cpus, 400);
+        assert!(charges.is_empty(), "{charges:?}");
+        adds_up(&cpus, &charges);
+    }
+
+    #[test]
+    fn time_is_not_divided_before_open_waits_and_quiet_threads_are_known() {
+        let mut cpus = cpus(3);
+        for round in 1..=10 {
+            cpus.read(round * 100 * MS, &[(0, sums(100 * round, 0)), (2, sums(0, 0))], |thread| thread == 1);
+        }
+        let open = [(1, 500 * MS, false)];
+        cpus.divide(1000 * MS, false, &open, |_, _| {});
+        assert_eq!(cpus.horizon, 1, "thread 2 has been quiet since its begin");
+        cpus.read(1100 * MS, &[(0, sums(1100, 0)), (2, sums(50, 0))], |thread| thread == 1);
+        cpus.divide(1100 * MS, false, &open, |_, _| {});
+        assert_eq!(cpus.horizon, 500 * MS);
+        // Waits for the ends of threads are known.
+        cpus.divide(1100 * MS, false, &[(1, 500 * MS, true)], |_, _| {});
+        assert_eq!(cpus.horizon, 900 * MS);
+    }
+
+    #[test]
+    fn pieces_and_rounds_are_limited() {
+        let mut cpus = cpus(2);
+        let mut at = 0;
+        for round in 1..=1000 {
+            for _ in 0..100 {
+                cpus.add(1, (at, at + MS / 10), Doing::Wants(1, true));
+                at += MS;
+            }
+            cpus.read(at, &[(0, sums(100 * round, 0)), (1, sums(90 * round, 0))], |_| false);
+            // A thread that waits all the time.
+            cpus.divide(at, false, &[(5, 1, false)], |_, _| {});
+            assert!(cpus.pieces.len() <= 2 * MAX_PIECES && cpus.rounds.len() <= MAX_ROUNDS + 1);
+        }
+        assert!(cpus.horizon > at / 2);
+    }
+}
