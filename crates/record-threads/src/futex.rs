@@ -128,15 +128,15 @@ pub unsafe fn call(caller: usize, arguments: [usize; 6], next: Syscall) -> c_lon
             whole()
         }
         Operation::Wake(most) => {
-            let place = events::prepare_to_wake(caller);
+            let (place, waiters) = (events::prepare_to_wake(caller), counter.load(Relaxed));
             let result = whole();
-            wakes(address, counter, place, (most, result));
+            wakes(address, waiters, place, (most, result));
             result
         }
         Operation::Requeue(most, to) => {
-            let place = events::prepare_to_wake(caller);
+            let (place, waiters) = (events::prepare_to_wake(caller), counter.load(Relaxed));
             let result = whole();
-            wakes(address, counter, place, (most, result.min(c_long::from(most))));
+            wakes(address, waiters, place, (most, result.min(c_long::from(most))));
             // The result counts the woken and the requeued threads.
             let moved = result.saturating_sub(c_long::from(most)).clamp(0, c_long::from(u32::MAX)) as u32;
             requeue(requeued(address).map_or(address, |entry| entry.take(moved).0), to, moved);
@@ -144,13 +144,14 @@ pub unsafe fn call(caller: usize, arguments: [usize; 6], next: Syscall) -> c_lon
         }
         Operation::WakeTwo(most, second) => {
             let place = events::prepare_to_wake(caller);
+            let count = |counter: &AtomicU32| counter.load(Relaxed);
+            let (waiters, of_second) = (count(counter), waiting(second).map_or(0, count));
+            let others = requeued(address).map_or(0, |entry| entry.threads.load(Relaxed));
             let result = whole();
             // Whether the second was woken is not told apart from the first.
-            let of_first = result.min(c_long::from(most)).min(c_long::from(counter.load(Relaxed)));
-            wakes(address, counter, place, (most, of_first));
-            if let Some(counter) = waiting(second) {
-                wakes(second, counter, place, (c_int::MAX - 1, result - of_first.max(0)));
-            }
+            let of_first = result.min(c_long::from(most)).min(c_long::from(waiters) + c_long::from(others));
+            wakes(address, waiters, place, (most, of_first));
+            wakes(second, of_second, place, (c_int::MAX - 1, result - of_first.max(0)));
             result
         }
         Operation::Other => whole(),
@@ -160,13 +161,16 @@ pub unsafe fn call(caller: usize, arguments: [usize; 6], next: Syscall) -> c_lon
 /// Whether a call may wake threads of its second futex.
 fn wakes_second(arguments: &[usize; 6]) -> bool {
     match operation(arguments) {
-        Operation::WakeTwo(_, second) => waiting(second).is_some_and(|counter| counter.load(Relaxed) > 0),
+        Operation::WakeTwo(_, second) => {
+            waiting(second).is_some_and(|counter| counter.load(Relaxed) > 0) || requeued(second).is_some()
+        }
         _ => false,
     }
 }
 
-/// Records that so many threads of a futex were woken, of so many at most.
-fn wakes(address: usize, counter: &AtomicU32, place: WakePlace, (most, woken): (c_int, c_long)) {
+/// Records that so many threads of a futex were woken, of so many at most. `waiters` waited for it before the call: a woken thread
+/// may have left by now.
+fn wakes(address: usize, waiters: u32, place: WakePlace, (most, woken): (c_int, c_long)) {
     let woken = woken.clamp(0, c_long::from(u32::MAX)) as u32;
     if woken == 0 {
         return;
@@ -175,7 +179,7 @@ fn wakes(address: usize, counter: &AtomicU32, place: WakePlace, (most, woken): (
         let woken = if most == c_int::MAX { Woken::All } else { Woken::Some(woken) };
         return events::has_woken(kind::FUTEX, address, place, woken);
     };
-    let own = woken.min(counter.load(Relaxed));
+    let own = woken.min(waiters);
     let (from, others) = entry.take(woken - own);
     for (address, threads) in [(address, own), (from, others)] {
         if threads > 0 {
