@@ -11,6 +11,8 @@ use taskscope_files::{open_regular, read_open};
 
 /// Longest file that is read, bytes.
 const MAX_FILE_BYTES: u64 = 8 << 20;
+/// Longer names are those of no file (`PATH_MAX`), bytes: each of their ends is looked up.
+const MAX_NAME_BYTES: usize = 4096;
 
 /// Directories below which sources may be.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +46,9 @@ impl SourceRoots {
     /// # Errors
     /// A sentence: there is none, or it cannot be read.
     pub fn find(&self, recorded: &str) -> Result<SourceFile, String> {
+        if recorded.len() > MAX_NAME_BYTES {
+            return Err("its name is too long for a file".to_string());
+        }
         // Names without `.` and `..`, which would lead out of a root.
         let parts: Vec<&std::ffi::OsStr> = (Path::new(recorded).components())
             .filter_map(|part| match part {
@@ -125,6 +130,9 @@ mod tests {
             assert!(text(name).is_err(), "{name}");
         }
         assert!(text("long.c").unwrap_err().contains("more than 8 MiB"));
+        // Its ends are not looked up: there are too many.
+        let endless = "a/".repeat(MAX_NAME_BYTES) + "src/gemm.c";
+        assert!(text(&endless).unwrap_err().contains("too long"));
         assert!(SourceRoots::default().find(&own).is_err());
     }
 }
