@@ -109,7 +109,8 @@ impl Page {
     /// The source in question with the times of its lines in `[from, to)`, nanoseconds since the start of the trace; `None` if
     /// the run has no such file.
     pub fn source(&self, of: &SourceOf, from: u64, to: u64) -> Option<SourceFacts> {
-        let heat = self.lines_in(from, to);
+        let (heat, of_run) = self.lines_in(from, to);
+        let of_run: FxHashSet<&str> = of_run.iter().map(String::as_str).collect();
         let mut files: BTreeMap<&str, u64> = BTreeMap::new();
         for ((file, _), heat) in &heat {
             *files.entry(file).or_default() += (heat.useful_ns + heat.lost_ns).max(heat.sampled_ns);
@@ -120,10 +121,11 @@ impl Page {
         let (file, line) = match of {
             SourceOf::Section(track, at) => {
                 let (file, line) = self.place_of_section(*track, *at)?;
-                let names = files.iter().map(|row| row.file.as_str()).collect();
-                (whole_name(&file, &names).unwrap_or(file), line)
+                (whole_name(&file, &of_run).unwrap_or(file), line)
             }
-            SourceOf::File(file) => (files.iter().find(|row| row.file == *file)?.file.clone(), None),
+            // It may have no time in the range.
+            SourceOf::File(file) if !of_run.contains(file.as_str()) => return None,
+            SourceOf::File(file) => (whole_name(file, &of_run).unwrap_or_else(|| file.clone()), None),
             SourceOf::Hottest => (files.first().map(|row| row.file.clone()).unwrap_or_default(), None),
         };
         let mut heat: Vec<LineHeat> =
@@ -188,15 +190,16 @@ impl Page {
         })
     }
 
-    /// Times of all lines in a range.
-    fn lines_in(&self, from: u64, to: u64) -> Lines {
+    /// Times of all lines in a range, and the files of the run: in each range a name is joined with the same one.
+    fn lines_in(&self, from: u64, to: u64) -> (Lines, FxHashSet<String>) {
         let (low, high) = (self.start().saturating_add(from), self.start().saturating_add(to));
         let places: Vec<((State, Place), u64)> = self
             .places_in(&self.all_tracks(), low, high)
             .into_iter()
             .map(|(key, (ns, _))| (key, ns))
             .collect();
-        let mut lines: Lines = self.names.ask(move |names| {
+        let sites = self.execution.catalog.sites.len() as u32;
+        let (mut lines, mut files): (Lines, FxHashSet<String>) = self.names.ask(move |names| {
             let mut lines = Lines::default();
             for ((state, place), ns) in places {
                 let site = names.site_of(place);
@@ -211,17 +214,20 @@ impl Page {
                     _ => heat.lost_ns += ns,
                 }
             }
-            lines
+            let file_of = |site| names.code(SiteIndex(site)).frame.file.clone();
+            (lines, (0..sites).filter_map(file_of).collect())
         });
-        let sampled = self.report.call_paths.iter().filter(|paths| paths.sorted_by == "time_ns");
+        // Paths of threads that are mostly blocked are sorted by their work.
+        let is_time = |column: &str| matches!(column, "time_ns" | "work_ns");
+        let sampled = self.report.call_paths.iter().filter(|paths| is_time(&paths.sorted_by));
         let sampled = sampled.flat_map(|paths| &paths.lines);
         for row in sampled {
             if let Some((file, line)) = row.file.clone().zip(row.line) {
+                files.insert(file.clone());
                 lines.entry((file, line)).or_default().sampled_ns += row.own;
             }
         }
-        let names: FxHashSet<String> = lines.keys().map(|(file, _)| file.clone()).collect();
-        let names = names.iter().map(String::as_str).collect();
+        let names: FxHashSet<&str> = files.iter().map(String::as_str).collect();
         let mut joined = Lines::default();
         for ((file, line), heat) in lines {
             let file = whole_name(&file, &names).unwrap_or(file);
@@ -231,7 +237,8 @@ impl Page {
             sum.lost_ns += heat.lost_ns;
             sum.sampled_ns += heat.sampled_ns;
         }
-        joined
+        drop(names);
+        (joined, files)
     }
 
     /// Blame of the lines of a file, if no construct of the run is in another file of its name.
