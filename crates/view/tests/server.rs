@@ -68,7 +68,10 @@ fn notes_are_kept_beside_the_trace_and_changed_with_the_token_alone() {
     assert_eq!(change("POST", "/api/notes", token, &two).status, 405);
     let far = note("c", 91, "ends before it begins");
     let long = note("c", 1, &"x".repeat(5000));
-    for wrong in ["", "{}", "[]", &file(&[far]), &file(&[long]), &file(&[note("../c", 1, "no word")])] {
+    let mut astray = note("c", 1, "leads elsewhere");
+    astray["view"] = "/after/".into();
+    let no_word = note("../c", 1, "no word");
+    for wrong in ["", "{}", "[]", &file(&[far]), &file(&[long]), &file(&[no_word]), &file(&[astray])] {
         assert_eq!(change("PUT", "/api/notes", token, wrong).status, 400, "{wrong}");
     }
     let huge = format!("{{\"notes\":[],\"x\":\"{}\"}}", "x".repeat(5 << 20));

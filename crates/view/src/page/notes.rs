@@ -49,9 +49,18 @@ pub struct Note {
     pub row: String,
     /// The text.
     pub text: String,
-    /// The part of the viewer's address after `#`.
+    /// The viewer's address from `#` on; empty for none.
     #[serde(default)]
     pub view: String,
+}
+
+/// The form of the file, as `NoteFile` writes it.
+const SCHEMA: &str = "taskscope-notes/1";
+
+/// The name of its form, which `NoteFile` does not read.
+#[derive(Deserialize)]
+struct Named {
+    schema: Option<String>,
 }
 
 impl NoteFile {
@@ -62,6 +71,12 @@ impl NoteFile {
     pub fn parse(bytes: &[u8]) -> Result<NoteFile, String> {
         let file: NoteFile =
             serde_json::from_slice(bytes).map_err(|error| format!("these are not notes: {error}"))?;
+        // Another version's would lose what this one does not know.
+        let named: Named =
+            serde_json::from_slice(bytes).map_err(|error| format!("these are not notes: {error}"))?;
+        if let Some(other) = named.schema.filter(|schema| schema != SCHEMA) {
+            return Err(format!("these notes have another form: {}", crate::format::fit(&other, 40)));
+        }
         if file.notes.len() > MAX_NOTES {
             return Err(format!("there are more than {MAX_NOTES} notes"));
         }
@@ -73,6 +88,10 @@ impl NoteFile {
             }
             if note.from_ns > note.to_ns {
                 return Err(format!("note {} ends before it begins", note.id));
+            }
+            // Anything else would lead the page away from its run.
+            if !note.view.is_empty() && !note.view.starts_with('#') {
+                return Err(format!("note {} has no view of the viewer", note.id));
             }
             if longest.iter().any(|(text, most)| text.chars().count() > *most) {
                 return Err(format!("note {} is too long", note.id));
