@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(value_name = "TRACE", default_value = UNNAMED, hide_default_value = true)]
     trace: PathBuf,
     /// Compare with this later run: TRACE is the run before.
-    #[arg(value_name = "AFTER", conflicts_with_all = ["filter", "range", "source_path"])]
+    #[arg(value_name = "AFTER", conflicts_with_all = ["filter", "range"])]
     after: Option<PathBuf>,
     /// Listen on this port [default: one that follows from the trace's path, or any free one].
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
@@ -125,13 +125,16 @@ fn run_of_two(args: &Args, after: &Path, begun: Instant) -> anyhow::Result<ExitC
     let (before, after) = (side_of(&args.trace, &selection)?, side_of(after, &selection)?);
     let comparison = Comparison::of(&before, &after);
     let subject = format!("{} and {}", format::path(&args.trace), format::path(Path::new(&after.name)));
-    let (Some(first), Some(second)) = (before.shown, after.shown) else {
+    let (Some(mut first), Some(mut second)) = (before.shown, after.shown) else {
         let (before, after) = (shell_word(&args.trace), shell_word(Path::new(&after.name)));
         return Err(Failure::new("a side of the comparison has no timeline")
             .why("profiles and imported task graphs have sums only")
             .remedy(format!("taskscope report --html comparison.html --compare {before} {after}"))
             .into());
     };
+    let sources = source_roots(args)?;
+    first.page.look_for_sources(sources.clone());
+    second.page.look_for_sources(sources);
     let pages = [Arc::new(first.page), Arc::new(second.page)];
     let viewer = Viewer::start_of_two(&comparison, pages.clone(), args.port)
         .map_err(|error| cannot_start(args, &error))?;
