@@ -1,4 +1,4 @@
-//! The local viewer's server: loopback only, one random token, read-only.
+//! The local viewer's server: loopback only, one random token; all that it writes is notes beside the trace.
 //!
 //! [`Viewer::start`] listens and answers until the viewer is dropped or stopped; the caller shows the address
 //! from [`Viewer::address`] to the user. Answers come from [`crate::page`]; `guard` checks access.
