@@ -92,5 +92,6 @@ export function drawNotes(timeline) {
 /** The note whose flag is at a place above the rows. @param {import('./timeline.js').TimelineView} timeline @param {number} x @returns {import('./notes.js').Note | undefined} */
 export function noteAt(timeline, x) {
   const distance = (note) => Math.abs(timeline.xOf(note.from_ns) + 3 - x);
-  return timeline.notes.filter((note) => distance(note) <= NEAR_FLAG).sort((a, b) => distance(a) - distance(b))[0];
+  const isInSight = (note) => note.from_ns >= timeline.from && note.from_ns <= timeline.from + timeline.span;
+  return timeline.notes.filter((note) => isInSight(note) && distance(note) <= NEAR_FLAG).sort((a, b) => distance(a) - distance(b))[0];
 }

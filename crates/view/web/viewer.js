@@ -140,7 +140,7 @@ export class Viewer {
     this.timeline = new TimelineView(this.host, overview, source, {
       onHover: (row, at, x, y) => this.hover(row, at, x, y), onLeave: () => this.leave(),
       onWords: (row, found, x, y) => this.hoverWords(row, found, x, y),
-      onNote: (note, x, y, isPressed) => { if (isPressed) showNotes(this, note.id); else this.showTip([note.text], x, y); },
+      onNote: (note, x, y, isPressed) => { if (isPressed) showNotes(this, note.id); else { hideTip(this); this.showTip([note.text], x, y); } },
       onSection: (row, at) => this.open(row, at), onSelect: (range) => this.showRange(range),
       onChange: () => { this.remember(); this.askFlows(); }, onDrawn: () => { this.minimap?.draw(); this.drawValues(); }, onSay: (text) => { this.live.textContent = text; },
     });
