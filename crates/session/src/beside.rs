@@ -7,7 +7,7 @@
 use crate::cache::places_beside;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use taskscope_files::{read_regular, write_file};
+use taskscope_files::{read_regular, remove_regular, write_file};
 
 /// Reads the files of this ending that exist, each of at most `most` bytes, the one beside the trace first.
 ///
@@ -25,16 +25,21 @@ pub fn read_beside(root: &Path, ending: &str, most: u64) -> io::Result<Vec<(Path
     Ok(found)
 }
 
-/// Writes a file of this ending at the first place that can be written, and returns the place.
+/// Writes a file of this ending, with what was read of all of them, at the first place that can be written, and returns the place.
+/// Later places lose their files, which were written while this one could not be: what is removed must not come back from there.
 ///
 /// # Errors
 /// If it can be written nowhere: the error at the last place, with its path.
 pub fn write_beside(root: &Path, ending: &str, bytes: &[u8]) -> io::Result<PathBuf> {
     let mut last = io::Error::other("there is no place beside the trace");
-    for place in places_beside(root, ending) {
+    let mut places = places_beside(root, ending).into_iter();
+    while let Some(place) = places.next() {
         let written = place.parent().map_or(Ok(()), std::fs::create_dir_all);
         match written.and_then(|()| write_file(&place, |out| out.write_all(bytes))) {
-            Ok(()) => return Ok(place),
+            Ok(()) => {
+                places.for_each(|later| remove_regular(&later));
+                return Ok(place);
+            }
             Err(error) => last = named(&place, &error),
         }
     }
