@@ -59,11 +59,12 @@ export const ORDERS = { '': 'by process', workers: 'workers only', lost: 'most l
 function lostShares(overview) {
   const isUseful = new Set(overview.states.filter(({ group }) => group === 'useful').map(({ name }) => name));
   const rows = (overview.report && overview.report.thread_states) || [];
-  return new Map(rows.map(({ pid, tid, kind, states }) => {
+  return new Map(rows.map(({ loom, pid, tid, kind, states }) => {
     const times = /** @type {[string, number][]} */ (Object.entries(states));
     const all = times.reduce((sum, [, ns]) => sum + ns, 0);
     const useful = times.reduce((sum, [name, ns]) => sum + (isUseful.has(name) ? ns : 0), 0);
-    return [`${pid}/${tid}/${kind === 'cpu'}`, all ? 1 - useful / all : 0];
+    // Nodes may have the same numbers.
+    return [`${loom}/${pid}/${tid}/${kind === 'cpu'}`, all ? 1 - useful / all : 0];
   }));
 }
 
@@ -79,7 +80,10 @@ function orderedTracks(overview, tracks, order) {
   if (order === 'workers') return workers;
   if (order === 'lost') {
     const lost = lostShares(overview);
-    const of = (track) => lost.get(`${overview.processes[track.process].pid}/${track.tid}/${track.kind === 'cpu'}`) ?? 0;
+    const of = (track) => {
+      const { loom, pid } = overview.processes[track.process];
+      return lost.get(`${loom}/${pid}/${track.tid}/${track.kind === 'cpu'}`) ?? 0;
+    };
     return [...workers].sort((a, b) => of(b) - of(a));
   }
   if (order === 'nth') {

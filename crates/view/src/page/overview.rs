@@ -63,6 +63,8 @@ pub struct StateWords {
 /// A process.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ProcessRow {
+    /// Its loom, as rows of the report have it.
+    pub loom: String,
     /// Its node.
     pub node: String,
     /// Its id.
@@ -118,6 +120,7 @@ impl Overview<'_> {
         let ranks = &execution.communication.ranks;
         let processes = execution.processes.iter().zip(nodes(&execution.processes)).zip(0..);
         let processes = processes.map(|((process, node), number)| ProcessRow {
+            loom: process.loom.to_string(),
             node,
             pid: process.pid,
             cpus: process.has_cpus,
