@@ -14,7 +14,7 @@ const VIEWER = [
   ['its source', 'await window.taskscope.showSource();'],
   ['notes', 'window.taskscope.showNotes();'],
   ['a selected range', 'window.taskscope.timeline.select(window.taskscope.timeline.length / 4, window.taskscope.timeline.length / 2); await new Promise((done) => setTimeout(done, 1500));'],
-  ['the report of the range', 'document.getElementById("report-part")?.click(); for (let i = 0; i < 100 && !document.getElementById("part-title"); i++) await new Promise((done) => setTimeout(done, 100));'],
+  ['the report of the range', 'document.getElementById("report-part")?.click(); for (let i = 0; i < 100 && !document.getElementById("part-title"); i++) await new Promise((done) => setTimeout(done, 100)); if (!document.getElementById("part-title")) throw new Error("the report of the range did not come");'],
   ['a search without a match', 'window.taskscope.search.value = "nothing has this name"; await window.taskscope.find("next");'],
   ['keys', 'window.taskscope.showKeys();'],
   ['the address', 'await window.taskscope.copyLink();'],
