@@ -87,10 +87,13 @@ impl Instrumented {
     }
 }
 
-/// The events of a thread that takes up a task once: a worker. The task is one that no program has.
-pub(super) fn work_once(stream: usize) -> [Raw<'static>; 2] {
-    let task = u64::MAX - stream as u64;
-    [Raw::TaskEnter { task }, Raw::TaskEnd { task }]
+/// Writes that a thread takes up a task once: a worker. The task and its kind are ones that no program has.
+pub(super) fn push_work(bytes: &mut Vec<u8>, clock_ns: i64, stream: usize) {
+    let (kind, task) = (u32::MAX, u64::MAX - stream as u64);
+    let name = [&kind.to_le_bytes()[..], &0_u32.to_le_bytes(), b"work outside of the slice\0\0"].concat();
+    push(bytes, clock_ns, instrument::TASK_KIND, true, &name);
+    let events = [Raw::TaskCreate { task, kind }, Raw::TaskEnter { task }, Raw::TaskEnd { task }];
+    push_all(bytes, clock_ns, &events);
 }
 
 pub(super) fn push_all(bytes: &mut Vec<u8>, clock_ns: i64, events: &[Raw<'_>]) {

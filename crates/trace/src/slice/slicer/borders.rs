@@ -4,7 +4,7 @@
 use super::Slicer;
 use crate::Event;
 use crate::slice::bytes::{first_u32, push};
-use crate::slice::instrument::{push_all, work_once};
+use crate::slice::instrument::{push_all, push_work};
 use crate::slice::regions::Region;
 use crate::slice::thread_state::{Key, Life, OpenPair};
 use crate::slice::waits::{Hold, Lock};
@@ -387,7 +387,7 @@ impl<'a> Slicer<'a> {
                 push(bytes, clock, openmp::RUNTIME_USER_MICROTASK_END, false, &[]);
             }
             if self.capacity.takes_up_tasks(stream) && !self.instrumented.runs_tasks(stream) {
-                push_all(&mut own[stream], end, &work_once(stream));
+                push_work(&mut own[stream], end, stream);
             }
             // It is recorded only after the range.
             if let Some(openmp_type) =
@@ -423,7 +423,7 @@ impl<'a> Slicer<'a> {
             push(standard, end, openmp::RUNTIME_USER_MICROTASK_END, false, &[]);
         }
         if self.capacity.takes_up_tasks(stream) {
-            push_all(own, clock_ns, &work_once(stream));
+            push_work(own, clock_ns, stream);
         }
         push(standard, end, ovni::THREAD_ENDS, false, &[]);
     }
