@@ -4,6 +4,7 @@
 //! intervals, such as a state within itself, count once.
 
 use super::{Behaviour, By, Item, Lane, Names, Showing, Shown, ShownPart, Space, Turn, play};
+use crate::run_file::{PartOfRun, RunFile};
 use crate::selection::Selection;
 use rustc_hash::FxHashMap;
 use std::ops::ControlFlow;
@@ -111,11 +112,13 @@ pub struct Times {
 }
 
 impl Times {
-    /// Plays the selected part of a trace.
+    /// Plays the selected part of a trace; of a slice, what is in its range.
     pub fn of(trace: &Trace, names: &Names, selection: &Selection, options: TimesOptions) -> Times {
         let selected = selection.of(trace);
         let clock = |time_ns: i64| selected.origin_ns.saturating_add(time_ns).max(0) as u64;
-        let range = (clock(selected.begin_ns.max(0)), clock(selected.end_ns));
+        let sliced = RunFile::load(trace.root()).ok().flatten().and_then(|run| run.part);
+        let (begin, end) = sliced.map_or((0, u64::MAX), PartOfRun::clocks);
+        let range = (clock(selected.begin_ns.max(0)).max(begin), clock(selected.end_ns).min(end));
         let mut counting = Counting {
             names,
             options,
