@@ -95,7 +95,8 @@ impl<'a> Slicer<'a> {
             let holds = released.iter().filter(|released| released.stream == *stream);
             self.waits[*stream].write(start, holds.map(|released| released.hold), &mut own[*stream]);
             let (sends, sends_in_call) = self.sends_on_their_way(*stream, &living);
-            for event in sends {
+            let (operations, operations_in_call) = self.split_at_call(*stream, self.operations.of(*stream));
+            for event in sends.iter().chain(&operations) {
                 push(&mut own[*stream], start, event.code, event.is_jumbo, event.payload);
             }
             for (_, region) in ended.iter().filter(|(master, _)| master == stream) {
@@ -128,7 +129,7 @@ impl<'a> Slicer<'a> {
                 let bytes = if open.file == StreamFile::Own { &mut own[*stream] } else { &mut *bytes };
                 push(bytes, clock, *code, *is_jumbo, payload);
             }
-            for event in self.operations.of(*stream).iter().chain(&sends_in_call) {
+            for event in operations_in_call.iter().chain(&sends_in_call) {
                 push(&mut own[*stream], clock, event.code, event.is_jumbo, event.payload);
             }
             let into_state = match state.running {
@@ -213,17 +214,21 @@ impl<'a> Slicer<'a> {
     /// those before the stream's current call, and those in it.
     fn sends_on_their_way(&self, stream: usize, living: &[usize]) -> (Vec<Event<'a>>, Vec<Event<'a>>) {
         let process = self.process_of(stream);
-        let own = self.sends.get(&stream).into_iter().flatten().copied();
-        let of_call = |open: &&OpenPair| matches!(open.key, Key::Call(_) | Key::Section(mpi::LETTER, ..));
-        let call = self.states[stream].open.iter().find(of_call).map(|open| open.clock_ns);
-        let (mut before, in_call): (Vec<_>, Vec<_>) =
-            own.partition(|event| call.is_none_or(|begun| event.clock_ns < begun));
+        let own = self.sends.get(&stream).cloned().unwrap_or_default();
+        let (mut before, in_call) = self.split_at_call(stream, own);
         if living.iter().find(|other| self.process_of(**other) == process) == Some(&stream) {
             let has_ended = |other: &usize| !living.contains(other) && self.process_of(*other) == process;
             let ended = self.sends.iter().filter(|(other, _)| has_ended(other));
             before.extend(ended.flat_map(|(_, events)| events.iter().copied()));
         }
         (before, in_call)
+    }
+
+    /// Events before the call of MPI in which a thread is, and those in it.
+    fn split_at_call(&self, stream: usize, events: Vec<Event<'a>>) -> (Vec<Event<'a>>, Vec<Event<'a>>) {
+        let of_call = |open: &&OpenPair| matches!(open.key, Key::Call(_) | Key::Section(mpi::LETTER, ..));
+        let call = self.states[stream].open.iter().find(of_call).map(|open| open.clock_ns);
+        events.into_iter().partition(|event| call.is_none_or(|begun| event.clock_ns < begun))
     }
 
     /// Regions that are over and have members among these threads, or are the last ones of these threads, with the thread
