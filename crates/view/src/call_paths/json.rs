@@ -280,7 +280,7 @@ impl CallPaths {
     /// For a profile: the useful fraction of the workers' time, and the state with most of the rest.
     fn efficiency(&self) -> Option<ProfileEfficiency> {
         let states = states_of(&self.tree.totals);
-        let capacity: u64 = states.iter().map(|(_, ns)| ns).sum();
+        let capacity = states.iter().fold(0, |sum: u64, (_, ns)| sum.saturating_add(*ns));
         let (useful, largest) = useful_and_largest_loss(&states);
         let estimated = states.iter().map(|(name, _)| *name).filter(|name| is_estimated(name));
         (capacity > 0).then(|| ProfileEfficiency {

@@ -80,8 +80,10 @@ const NO_CPU_PERCENT: u64 = 10;
 
 /// The warning for more workers than CPUs, or for much time without a CPU, with its remedy.
 pub(super) fn cpu_note(processes: &[Process], states: &[(&str, u64)]) -> Option<String> {
-    let capacity: u64 = states.iter().map(|(_, ns)| ns).sum();
-    let no_cpu: u64 = states.iter().filter(|(name, _)| is_estimated(name)).map(|(_, ns)| ns).sum();
+    // Damaged files have any numbers.
+    let sum_of = |sum: u64, (_, ns): &(&str, u64)| sum.saturating_add(*ns);
+    let capacity = states.iter().fold(0, sum_of);
+    let no_cpu = states.iter().filter(|(name, _)| is_estimated(name)).fold(0, sum_of);
     let is_much = no_cpu > 0 && u128::from(no_cpu) * 100 >= u128::from(capacity) * u128::from(NO_CPU_PERCENT);
     let mut without =
         format!("workers lost {} of their time without a CPU (estimated)", percent(no_cpu, capacity));
@@ -150,7 +152,8 @@ pub(super) fn state_named(name: &str) -> Option<State> {
 pub(super) fn useful_and_largest_loss<'a>(states: &[(&'a str, u64)]) -> (u64, Option<(&'a str, u64)>) {
     let is_useful = |name: &str| state_named(name).is_some_and(|state| state.group() == Group::Useful);
     let (useful, lost): (Vec<_>, Vec<_>) = states.iter().copied().partition(|(name, _)| is_useful(name));
-    (useful.iter().map(|(_, ns)| ns).sum(), lost.first().copied())
+    let useful = useful.iter().fold(0, |sum: u64, (_, ns)| sum.saturating_add(*ns));
+    (useful, lost.first().copied())
 }
 
 #[cfg(test)]

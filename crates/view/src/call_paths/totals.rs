@@ -16,7 +16,8 @@ pub fn profile_summary(run: &CallPathTables, verdict: &str, width: usize, record
     let mut out = String::new();
     let number = |process: &Process, key: &str| Profile::number(process, key).unwrap_or(0);
     let wall = run.processes.iter().map(|process| number(process, key::WALL_NS)).max().unwrap_or(0);
-    let threads: u64 = run.processes.iter().map(|process| number(process, key::THREADS)).sum();
+    let threads =
+        run.processes.iter().map(|process| number(process, key::THREADS)).fold(0, u64::saturating_add);
     let command = run.processes.iter().find_map(|process| process.get(key::COMMAND));
     let cpus = crate::cpus::header_of_profiles(&run.processes);
     let cpus = cpus.map(|cpus| format!(" on {cpus}")).unwrap_or_default();
@@ -34,7 +35,8 @@ pub fn profile_summary(run: &CallPathTables, verdict: &str, width: usize, record
         };
         let _ = writeln!(out, "{}:{between}{what}", fit(command, room));
     }
-    let lost: u64 = run.processes.iter().map(|process| number(process, key::LOST_SAMPLES)).sum();
+    let lost =
+        run.processes.iter().map(|process| number(process, key::LOST_SAMPLES)).fold(0, u64::saturating_add);
     if lost > 0 {
         let _ = writeln!(out, "  {} were lost", crate::format::counted(lost, "sample"));
     }
@@ -45,7 +47,7 @@ pub fn profile_summary(run: &CallPathTables, verdict: &str, width: usize, record
         let _ = writeln!(out, "  {line}");
     }
     let states = states_of(&run.run_totals);
-    let capacity: u64 = states.iter().map(|(_, ns)| ns).sum();
+    let capacity = states.iter().fold(0, |sum: u64, (_, ns)| sum.saturating_add(*ns));
     out.push_str(verdict);
     for line in
         cpu_note(&run.processes, &states).iter().flat_map(|note| wrap(note, width.saturating_sub(2).max(38)))
@@ -94,7 +96,7 @@ pub fn profile_efficiency(report: &ProfileReport, width: usize) -> String {
 pub fn profile_times(run: &CallPathTables, width: usize) -> String {
     let mut out = String::new();
     let states = states_of(&run.run_totals);
-    let capacity: u64 = states.iter().map(|(_, ns)| ns).sum();
+    let capacity = states.iter().fold(0, |sum: u64, (_, ns)| sum.saturating_add(*ns));
     if capacity > 0 {
         let unit = Unit::for_total(capacity);
         let _ = writeln!(out, "\n  {BOLD}Where the time went{BOLD:#}  {DIM}({}){DIM:#}", unit.of_workers());

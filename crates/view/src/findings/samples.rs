@@ -70,7 +70,7 @@ impl Times {
     }
 
     fn running(&self) -> u64 {
-        self.known - self.no_cpu - self.blocked
+        self.known.saturating_sub(self.no_cpu).saturating_sub(self.blocked)
     }
 
     /// Their division in a sentence.
