@@ -109,6 +109,9 @@ impl<'a> Operations<'a> {
                 };
                 if let Some(position) = self.pending.iter().position(is_it) {
                     self.pending.remove(position);
+                } else if let Some(events) = self.in_call.get_mut(&stream) {
+                    // All ranks have come to the end of MPI: the rest of the call is no wait for them.
+                    events.push(*event);
                 }
             }
             messages::AWAITS_SENT
