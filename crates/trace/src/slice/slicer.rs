@@ -30,7 +30,7 @@ use taskscope_event::framing::file_header;
 use taskscope_event::models::{
     self, device, dictionary, kernel, nanos6, nosv, omp, openmp, ovni, recorder, samples, system,
 };
-use taskscope_event::{Code, StreamFile, layout};
+use taskscope_event::{Code, StreamFile, alive, layout};
 use taskscope_files::{create_directory_below, read_regular, write_file};
 
 /// The CPU of a thread that is bound to none, as events name it.
@@ -314,6 +314,7 @@ impl<'a> Slicer<'a> {
         }
         sliced.is_shifted = shift.is_some_and(|shift| shift != 0);
         self.write_os_times(output, &touched, shift.unwrap_or(0))?;
+        self.write_signs_of_life(output, &touched, shift.unwrap_or(0))?;
         if !sliced.is_shifted {
             self.write_devices(output, &touched)?;
         }
@@ -354,6 +355,33 @@ impl<'a> Slicer<'a> {
                         (layout::LOCATION_METADATA, format!("{metadata:#}\n").as_bytes()),
                     ],
                 )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the signs of life of processes that did not end, unless the slice ends before: their threads live until then.
+    fn write_signs_of_life(&self, output: &Path, touched: &[bool], shift: i64) -> io::Result<()> {
+        if self.slice.clocks.is_some_and(|(_, end)| end != i64::MAX) {
+            return Ok(());
+        }
+        let mut written = FxHashSet::default();
+        let streams = self.trace.streams().iter().zip(touched).filter(|(_, touched)| **touched);
+        for (stream, _) in streams.filter(|(stream, _)| stream.alive_until_ns().is_some()) {
+            let own = stream.directory.strip_prefix(self.trace.root());
+            let below = own.unwrap_or(Path::new(&stream.relative_path)).parent();
+            let (Some(from), Some(below)) = (stream.directory.parent(), below) else { continue };
+            let page = read_regular(&from.join(alive::FILE), alive::BYTES as u64);
+            if let (true, Ok(mut page)) = (written.insert(below), page) {
+                let rows = (0..2).flat_map(|table| (0..alive::MAX_ROWS).map(move |row| alive::row(table, row) + 8));
+                for at in [alive::UNTIL_OFFSET, alive::look(0), alive::look(1)].into_iter().chain(rows) {
+                    let word = page.get_mut(at as usize..).and_then(|rest| rest.first_chunk_mut::<8>());
+                    if let Some(word) = word.filter(|word| **word != [0; 8]) {
+                        let clock = stream.clock.apply(i64::from_le_bytes(*word)).saturating_add(shift);
+                        *word = clock.max(0).to_le_bytes();
+                    }
+                }
+                self.write_files(output, below, &[(alive::FILE, &page)])?;
             }
         }
         Ok(())
