@@ -145,6 +145,11 @@ pub unsafe fn take_sample(recording: &mut InHandler, context: *const libc::ucont
         let no_cpu = if in_callback { None } else { sample_no_cpu(counted, late_ns.filter(|_| called == 0)) };
         // With CPU-time timers, no sample represents time without a CPU.
         let no_cpu = no_cpu.filter(|_| is_work(state) && sampler.settings.clock == Clock::Wall);
+        if no_cpu.is_some_and(|share| share.is_deferred()) {
+            // It may be a stop of the process: the time belongs to the next sample, which knows it.
+            walked.last_ns = time - since;
+            return;
+        }
         let no_cpu_ns = no_cpu.map_or(0, |share| share.off_cpu(weight));
         let blocked_ns = no_cpu.map_or(0, |share| share.blocked(weight));
         let idled = if in_callback {

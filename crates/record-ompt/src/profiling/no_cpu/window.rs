@@ -28,9 +28,17 @@ pub struct Share {
     off: u64,
     blocked: u64,
     of: u64,
+    is_deferred: bool,
 }
 
 impl Share {
+    const DEFERRED: Share = Share { off: 0, blocked: 0, of: 0, is_deferred: true };
+
+    /// Whether the parts are not known before the profile's own thread is awake: the next share has those of this time, too.
+    pub fn is_deferred(self) -> bool {
+        self.is_deferred
+    }
+
     /// The part of `ns` that corresponds to the one without a CPU.
     pub fn off_cpu(self, ns: u64) -> u64 {
         super::estimate::part_of(ns, self.off, self.of)
@@ -95,7 +103,7 @@ fn read_since(
     let mut all_delay = stat.delay.saturating_sub(last.stat.delay);
     let ran = stat.on_cpu.saturating_sub(last.stat.on_cpu);
     if stopped_ns == 0 && workers.may_be_stop(wall.saturating_sub(all_delay + ran), now) {
-        return None;
+        return Some(Share::DEFERRED);
     }
     let (pending, of) = last.pending;
     let known = pending.min(all_delay);
@@ -129,7 +137,8 @@ fn read_since(
         State::ALL.iter().zip(sums).filter(|(state, _)| state.is_useful()).map(|(_, ns)| ns).sum()
     };
     let stopped = if is_own { core::mem::take(&mut last.stopped) } else { 0 };
-    Some(Share { off: useful(&off) + stopped, blocked: useful(&blocked), of: useful(&spent) + stopped })
+    let (off, blocked, of) = (useful(&off) + stopped, useful(&blocked), useful(&spent) + stopped);
+    Some(Share { off, blocked, of, is_deferred: false })
 }
 
 /// The parts since the previous sample of a thread that is not a worker: all of it is work but for these. `age` is the time since the thread began.
@@ -147,12 +156,13 @@ fn share_of_other(
     let stopped = core::mem::take(&mut last.stopped).min(sleep);
     if workers.may_be_stop(sleep - stopped, now) {
         last.stopped = stopped;
-        return None;
+        return Some(Share::DEFERRED);
     }
     last.of_other = (stat, age);
     workers.is_known.store(true, Relaxed);
     let sleep = sleep - stopped;
-    Some(Share { off: off + stopped, blocked: if sleep < MIN_SLEEP_NS { 0 } else { sleep }, of })
+    let blocked = if sleep < MIN_SLEEP_NS { 0 } else { sleep };
+    Some(Share { off: off + stopped, blocked, of, is_deferred: false })
 }
 
 /// Readings of all workers of a process.
