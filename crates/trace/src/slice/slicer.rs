@@ -373,7 +373,8 @@ impl<'a> Slicer<'a> {
             let (Some(from), Some(below)) = (stream.directory.parent(), below) else { continue };
             let page = read_regular(&from.join(alive::FILE), alive::BYTES as u64);
             if let (true, Ok(mut page)) = (written.insert(below), page) {
-                let rows = (0..2).flat_map(|table| (0..alive::MAX_ROWS).map(move |row| alive::row(table, row) + 8));
+                let rows =
+                    (0..2).flat_map(|table| (0..alive::MAX_ROWS).map(move |row| alive::row(table, row) + 8));
                 for at in [alive::UNTIL_OFFSET, alive::look(0), alive::look(1)].into_iter().chain(rows) {
                     let word = page.get_mut(at as usize..).and_then(|rest| rest.first_chunk_mut::<8>());
                     if let Some(word) = word.filter(|word| **word != [0; 8]) {
