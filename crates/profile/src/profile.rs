@@ -106,7 +106,7 @@ pub struct Profile {
     /// `taskscope_execution::State`. Two states are estimated parts of others, `state.out_of_cpu` and
     /// `state.oversubscribed` (more workers than CPUs): `no_cpu.NAME` is the time moved there from a state.
     /// `runnable_ns` is the workers' run delay, as `run_delay` counts it: it includes delays without a loss,
-    /// while others ran that they waited for. `stopped_ns` is their time in stops by signals.
+    /// while others ran that they waited for. `stopped_ns` is their time in stops by signals; without workers, that of all threads.
     /// `thread_waits.NAME` is about [`thread_waits`](Self::thread_waits): `threads_ns`, the life of all threads; `lost` and `lost_ns`,
     /// waits that found no room before they were summed up; `unfit`, waits and parts without a row of their own. [`cpu_sum`] has the
     /// names of the use of CPUs.

@@ -1,11 +1,11 @@
 //! Words for the findings of a profile: why threads had no CPU.
 
-use crate::call_paths::profile_facts::{Sharing, stopped_text, throttling, workers_on_cpus};
+use crate::call_paths::profile_facts::{Sharing, states_of, stopped_text, throttling, workers_on_cpus};
 use crate::format::counted;
 use crate::words::Source;
 use taskscope_execution::State;
-use taskscope_profile::key;
 use taskscope_profile::named::CallTree;
+use taskscope_profile::{Metric, key};
 
 /// Whether it is known when threads had no CPU.
 pub(super) fn knows_off_cpu(tree: &CallTree) -> bool {
@@ -33,7 +33,12 @@ pub(super) fn sharing_processes(tree: &CallTree) -> Option<String> {
 /// Whether signals had stopped the processes for more than one part in `parts` of the time without a CPU.
 pub(super) fn is_stopped(tree: &CallTree, parts: u64) -> bool {
     let total = |name: &str| tree.totals.get(name).copied().unwrap_or(0);
-    total(key::STOPPED_NS) > total(&format!("state.{}", State::OutOfCpu.name())) / parts
+    let no_cpu = match states_of(&tree.totals).is_empty() {
+        // Without workers the samples alone have it.
+        true => tree.tree.total(Metric::OUT_OF_CPU),
+        false => total(&format!("state.{}", State::OutOfCpu.name())),
+    };
+    total(key::STOPPED_NS) > no_cpu / parts
 }
 
 /// The words for a profile.

@@ -94,6 +94,7 @@ fn read_since(
     // The time before a thread is a worker counts when it is one.
     if !counts(&reading) {
         last.stopped += stopped_ns;
+        workers.stopped_others.fetch_add(stopped_ns, Relaxed);
         let age = reading.sums.iter().sum();
         return is_own.then(|| share_of_other(last, stat, (age, now), workers)).flatten();
     }
@@ -179,6 +180,8 @@ pub struct Observed {
     blocked: [AtomicU64; STATES],
     /// The part of it in which a signal had stopped the process: in neither of the two, nor in the time of the windows.
     stopped: [AtomicU64; STATES],
+    /// The time of stops of threads that are not workers.
+    stopped_others: AtomicU64,
     /// Stops, their length, and the part of that since the last window was closed.
     stops: AtomicU64,
     stops_ns: AtomicU64,
@@ -244,6 +247,7 @@ impl Observed {
             off: zeros(),
             blocked: zeros(),
             stopped: zeros(),
+            stopped_others: AtomicU64::new(0),
             stops: AtomicU64::new(0),
             stops_ns: AtomicU64::new(0),
             stops_in_window: AtomicU64::new(0),
@@ -316,10 +320,11 @@ impl Observed {
         self.stops_in_window.fetch_add(ns, Relaxed);
     }
 
-    /// Number and time of the stops of the process, and the time of workers in them.
+    /// Number and time of the stops of the process, and the time in them of workers, or of all threads if no worker has any.
     pub fn stops(&self) -> (u64, u64, u64) {
-        let of_workers = load(&self.stopped).iter().sum();
-        (self.stops.load(Relaxed), self.stops_ns.load(Relaxed), of_workers)
+        let of_workers: u64 = load(&self.stopped).iter().sum();
+        let of_threads = if of_workers > 0 { of_workers } else { self.stopped_others.load(Relaxed) };
+        (self.stops.load(Relaxed), self.stops_ns.load(Relaxed), of_threads)
     }
 
     /// Takes a stop out of the time of the state that the thread is in, or else of the one with most time. Returns its part of
