@@ -138,10 +138,41 @@ pub fn start<T>(spawn: impl FnOnce() -> T) -> T {
     STARTED_IN.store(std::process::id(), Release);
     let before = STARTING.replace(true);
     let blocked = BlockedSignals::new();
+    let unchecked = Unchecked::begin();
     let started = spawn();
+    drop(unchecked);
     drop(blocked);
     STARTING.set(before);
     started
+}
+
+/// While alive, LeakSanitizer and AddressSanitizer, if the program has one, do not report what this thread allocates: the handle
+/// of a new thread is the program's memory to them, and only the recorder's memory, which they do not search, may point to it.
+struct Unchecked(Option<extern "C" fn()>);
+
+impl Unchecked {
+    fn begin() -> Unchecked {
+        let named = |name: &std::ffi::CStr| {
+            // SAFETY: looks a C string up among the loaded symbols.
+            let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+            // SAFETY: the sanitizers' functions of these two names take and return nothing.
+            (!found.is_null())
+                .then(|| unsafe { std::mem::transmute::<*mut libc::c_void, extern "C" fn()>(found) })
+        };
+        let functions = named(c"__lsan_disable").zip(named(c"__lsan_enable"));
+        Unchecked(functions.map(|(disable, enable)| {
+            disable();
+            enable
+        }))
+    }
+}
+
+impl Drop for Unchecked {
+    fn drop(&mut self) {
+        if let Some(enable) = self.0 {
+            enable();
+        }
+    }
 }
 
 /// Waits until a thread of the recorder's own has ended, for at most `limit`: if the program's threads leave
