@@ -423,7 +423,7 @@ fn paraver_has_every_section_and_arrow_in_order_on_declared_rows() {
                     of_program += if record[2] == 1 { record[6] - at } else { 0 };
                 }
                 2 => {
-                    assert!(record.len() % 2 == 0 && record.len() > 6, "{line}");
+                    assert!(record.len().is_multiple_of(2) && record.len() > 6, "{line}");
                     for pair in record[6..].chunks(2) {
                         types.insert(pair[0]);
                         open.insert((record[2..5].to_vec(), pair[0]), pair[1]);

@@ -231,7 +231,7 @@ fn orders_of(page: &Page) -> Value {
     let workers: Vec<usize> = all.iter().copied().filter(|track| threads[*track].worker).collect();
     let useful_share = |track: usize| {
         let sum = |is_counted: fn(&Span) -> bool| {
-            let counted = threads[track].track.spans().into_iter().filter(is_counted);
+            let counted = threads[track].track.spans().filter(is_counted);
             counted.map(|span| span.nanos()).sum::<u64>() as f64
         };
         sum(|span| span.section.state.group() == Group::Useful) / sum(|_| true)
