@@ -109,7 +109,7 @@ fn malformed_traces_are_refused_with_their_line() {
         ("1000_us", "1000_ps", "line 1: header: the unit is none of _ns, _us, _ms: _ps"),
         (":1:2(2:1,2:2),1", "", "line 1: header: it has no applications"),
         ("1:2(2:1,2:2)", "1:3(2:1,2:2)", "an application has another number of tasks than it announces"),
-        ("2(2:1,2:2)", "2(2:1,9999999999:2)", "it has more than a million threads"),
+        ("2(2:1,2:2)", "2(2:1,9999999999:2)", "it has more than a million threads or tasks"),
         ("2(2:1,2:2)", "2(0:1,0:2)", "it has no thread"),
         ("1000_us", "99999999999999999_us", "the end time is beyond the clock of 2^63 ns"),
         ("1:1:1:1:1:0:400:1", "1:1:1:1:1:0:4x0:1", "line 3: end: \"4x0\" is not a whole number from 0 on"),

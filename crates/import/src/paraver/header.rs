@@ -62,8 +62,8 @@ impl Header {
                 let (of_task, node) = part.split_once(':').unwrap_or((part, "0"));
                 let of_task = number(of_task, "number of threads")?;
                 threads = threads.saturating_add(usize::try_from(of_task).unwrap_or(usize::MAX));
-                if threads > MAX_THREADS {
-                    return Err(fail("it has more than a million threads"));
+                if threads.max(tasks.len()) > MAX_THREADS {
+                    return Err(fail("it has more than a million threads or tasks"));
                 }
                 tasks.push(Task {
                     place: (application as u32 + 1, task as u32 + 1),
@@ -82,6 +82,12 @@ impl Header {
             return Err(fail("it has no thread"));
         }
         Ok(Header { end, unit, tasks, firsts })
+    }
+
+    /// Number of tasks of an application.
+    pub fn tasks_of(&self, application: u32) -> u32 {
+        let first = |application: usize| self.firsts.get(application).copied().unwrap_or(self.tasks.len());
+        (first(application as usize) - first(application as usize - 1)) as u32
     }
 
     /// The row of a thread, and that of its task; `None` if the header does not have it.

@@ -32,9 +32,10 @@ pub(super) struct Labels {
 }
 
 impl Labels {
-    /// Reads the file. Lines of other forms are not labels.
-    pub fn parse(text: &str) -> Labels {
-        let (mut labels, mut section, mut types) = (Labels::default(), "", Vec::new());
+    /// Reads the file, with the values of the types that are read: many types may share many values. Lines of other forms are
+    /// not labels.
+    pub fn parse(text: &str, is_read: impl Fn(u64) -> bool) -> Labels {
+        let (mut labels, mut section, mut types) = (Labels::default(), "", Vec::<u64>::new());
         for line in text.lines().map(str::trim) {
             let first = line.split_whitespace().next().unwrap_or_default();
             match line {
@@ -51,7 +52,10 @@ impl Labels {
                     };
                 }
                 _ if section == "EVENT_TYPE" => {
-                    types.extend(line.split_whitespace().nth(1).and_then(|word| word.parse::<u64>().ok()));
+                    let ty = line.split_whitespace().nth(1).and_then(|word| word.parse::<u64>().ok());
+                    if let Some(ty) = ty.filter(|ty| is_read(*ty) && !types.contains(ty)) {
+                        types.push(ty);
+                    }
                 }
                 _ => {
                     let Ok(number) = first.parse::<u64>() else { continue };

@@ -53,7 +53,7 @@ pub fn read_paraver(files: ParaverFiles<'_>) -> Result<Run, ImportErrors> {
     let mut lines = files.records.lines().zip(1..);
     let first = lines.next().map_or("", |(line, _)| line);
     let header = Header::parse(first.trim_end()).map_err(|error| ImportErrors(vec![at_line(1, error)]))?;
-    let labels = Labels::parse(files.labels);
+    let labels = Labels::parse(files.labels, spans::is_read);
     let mut records = Records::new(&header);
     let mut errors = Vec::new();
     for (line, number) in lines {

@@ -2,6 +2,7 @@
 
 use super::labels::Labels;
 use crate::spans::{Activity, Kind, KindRow, Run, Span, Thread, activity_of};
+use std::collections::BTreeMap;
 use taskscope_event::models::instrument::class;
 
 /// Types of functions of MPI.
@@ -68,8 +69,13 @@ pub(super) fn add_spans(
     let mpi = nested(&records.changes, is_mpi, end, run);
     let code = nested(&records.changes, |ty| CODE.contains(&ty), end, run);
     let covers = [covered(&mpi), covered(&code)];
-    for state in &records.states {
+    let mut overlaps = 0;
+    for (row, state) in records.states.iter().enumerate() {
         let (start, state_end) = (state.start, state.end.unwrap_or(end).max(state.start));
+        // Disjoint ones have no more parts than there are intervals.
+        let next = records.states.get(row + 1).map_or(u64::MAX, |next| next.start);
+        overlaps += u64::from(state.end.is_some() && next < state_end);
+        let state_end = state_end.min(next);
         let mut parts = outside((start, state_end), &covers[0]);
         if state.state == RUNNING {
             parts = parts.into_iter().flat_map(|part| outside(part, &covers[1])).collect();
@@ -77,6 +83,7 @@ pub(super) fn add_spans(
         let kind = kind_of(run, labels.state(state.state), Activity::State(class_of(state.state)));
         thread.spans.extend(parts.into_iter().map(|(start, end)| Span { start, end, kind }));
     }
+    run.losses.add_many("ends of state records", "the next one of the thread begins before", overlaps);
     for (intervals, activity) in [(mpi, Activity::State(class::COMMUNICATION)), (code, Activity::Task)] {
         for Interval { start, end, ty, value } in intervals {
             let name = labels.value(ty, value).map_or_else(|| format!("{ty}: {value}"), str::to_owned);
@@ -135,23 +142,24 @@ struct Interval {
 
 /// The intervals of types: a value begins one, 0 ends the one begun last.
 fn nested(changes: &[Change], is_of: impl Fn(u64) -> bool, end: u64, run: &mut Run) -> Vec<Interval> {
-    let (mut intervals, mut open) = (Vec::new(), Vec::<(u64, u64, u64)>::new());
-    for change in changes.iter().filter(|change| is_of(change.ty)) {
-        if change.value != 0 {
-            open.push((change.ty, change.value, change.at));
+    // Values and begins by type.
+    let (mut intervals, mut open) = (Vec::new(), BTreeMap::<u64, Vec<(u64, u64)>>::new());
+    for Change { at, ty, value } in changes.iter().filter(|change| is_of(change.ty)) {
+        let of_type = open.entry(*ty).or_default();
+        if *value != 0 {
+            of_type.push((*value, *at));
             continue;
         }
-        match open.iter().rposition(|(ty, ..)| *ty == change.ty) {
-            Some(place) => {
-                let (ty, value, start) = open.remove(place);
-                intervals.push(Interval { start, end: change.at, ty, value });
-            }
+        match of_type.pop() {
+            Some((value, start)) => intervals.push(Interval { start, end: *at, ty: *ty, value }),
             None => run.losses.add_many("ends of sections", "they have no begin", 1),
         }
     }
-    for (ty, value, start) in open {
-        lose_end(run);
-        intervals.push(Interval { start, end, ty, value });
+    for (ty, of_type) in open {
+        for (value, start) in of_type {
+            lose_end(run);
+            intervals.push(Interval { start, end, ty, value });
+        }
     }
     intervals.sort_by_key(|interval| interval.start);
     intervals
