@@ -79,9 +79,11 @@ impl<'h> Records<'h> {
                 self.is_own |= ty == OWN_CODE;
                 self.threads[thread].changes.push(Change { at: time, ty, value });
             } else {
-                value
-                    .parse::<i64>()
-                    .map_err(|_| ("value".to_owned(), "it is not a number of 64 bits".to_owned()))?;
+                // Extrae writes all 64 bits without a sign, others with one.
+                let is_number = value.parse::<i64>().is_ok() || value.parse::<u64>().is_ok();
+                if !is_number {
+                    return Err(("value".to_owned(), "it is not a number of 64 bits".to_owned()));
+                }
                 let why = "events of code, MPI and states are read";
                 self.losses.add("events of other types", why, || format!("line {at}, type {ty}"));
             }
