@@ -194,10 +194,15 @@ fn read(path: &Path) -> anyhow::Result<Content> {
 
 /// The records of a Paraver trace in a directory, if it has one trace.
 fn only_prv(path: &Path) -> Option<PathBuf> {
-    let names = std::fs::read_dir(path).ok()?.flatten().map(|entry| entry.path());
-    let mut records = names.filter(|path| path.extension().is_some_and(|extension| extension == "prv"));
+    let of_ending = |ending: &str| -> Option<Vec<PathBuf>> {
+        let names = std::fs::read_dir(path).ok()?.flatten().map(|entry| entry.path());
+        let has_ending = |path: &PathBuf| path.as_os_str().as_encoded_bytes().ends_with(ending.as_bytes());
+        Some(names.filter(has_ending).take(2).collect())
+    };
+    let plain = of_ending(".prv")?;
+    let records = if plain.is_empty() { of_ending(".prv.gz")? } else { plain };
     // A directory of this name may hold itself, by a link.
-    records.next().filter(|first| records.next().is_none() && first.is_file())
+    records.first().filter(|first| records.len() == 1 && first.is_file()).cloned()
 }
 
 /// The text of a file that belongs to records of Paraver, `NAME.prv` or `NAME.prv.gz`; empty if it is missing. Its labels may
