@@ -1,6 +1,8 @@
 //! `.pcf`: the meanings of states, types and values.
 
-use super::numbers::{COUNTERS, DOUBTS, MEMORY_TRANSFER, STATES, TYPES, Type, function_number, mpi_function};
+use super::numbers::{
+    COUNTERS, DOUBTS, MEMORY_TRANSFER, REGION, STATES, TYPES, Type, function_number, mpi_function,
+};
 use super::rows::one_line;
 use crate::timeline::{Code, Timeline};
 use std::collections::BTreeMap;
@@ -158,7 +160,7 @@ fn values(
             of_class.map(|(name, number)| (*number, name.clone())).collect()
         }
         Type::Object => used.objects.iter().map(|(number, name)| (*number, name.clone())).collect(),
-        Type::Region => vec![(1, "REGION".to_owned())],
+        Type::Region => vec![(REGION, "REGION (open)".to_owned())],
         Type::NanosTask | Type::RegionNumber | Type::Amount => Vec::new(),
     }
 }

@@ -19,7 +19,9 @@ use crate::folder::Folder;
 use crate::timeline::{Arrow, Content, Export, Held, LaneKind, Record, Section, Timeline};
 use jiff::Timestamp;
 use labels::{Functions, Places, Used, is_construct, write_labels};
-use numbers::{COUNTERS, DOUBTS, TYPES, Type, class_of, mpi_function, nanos_state, state_record, tag};
+use numbers::{
+    COUNTERS, DOUBTS, REGION, TYPES, Type, class_of, mpi_function, nanos_state, state_record, tag,
+};
 use rows::{Row, Rows};
 use std::io::{self, Write};
 use taskscope_execution::{State, TaskIndex};
@@ -176,7 +178,7 @@ impl<F: Folder> RunWriter<F> {
             self.used.objects.entry(number).or_insert_with(|| timeline.object(section.object).to_owned());
         }
         if let Some(region) = timeline.region_number(section.region) {
-            set(Type::Region, 1);
+            set(Type::Region, REGION);
             set(Type::RegionNumber, region.min(i64::MAX as u64));
         }
         if is_construct(state) {

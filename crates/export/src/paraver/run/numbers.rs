@@ -94,6 +94,8 @@ impl Type {
     }
 }
 
+/// Extrae's value of a parallel region; 1 is a loop, 2 are sections.
+pub(super) const REGION: u64 = 3;
 /// The type of a counter.
 pub(super) const COUNTERS: u32 = OWN + 100;
 /// The type of uncertain intervals, one for each lane of a thread.
