@@ -82,9 +82,10 @@ impl Rows {
             task_row.threads.push(lane.name.clone());
             nodes[task_row.node as usize].1 += 1;
         }
-        if places.len() > MAX_ROWS {
-            let text =
-                format!("{} rows: Paraver has room for {MAX_ROWS}; select a part with --where", places.len());
+        // Uncertain intervals have no rows of their own.
+        let count: usize = nodes.iter().map(|node| node.1 as usize).sum();
+        if count > MAX_ROWS {
+            let text = format!("{count} rows: Paraver has room for {MAX_ROWS}; select a part with --where");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         let applications: Vec<(&'static str, Vec<Task>)> =
