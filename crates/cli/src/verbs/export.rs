@@ -242,7 +242,7 @@ fn put_directory(args: &Args, format: OverTime, timeline: &Timeline<'_>) -> anyh
         let failure = Failure::new(format!("cannot write {}", directory.display())).why(error.to_string());
         match error.kind() {
             std::io::ErrorKind::AlreadyExists => failure.remedy("name a directory that does not exist"),
-            _ => failure.kept("the directory is incomplete: remove it"),
+            _ => failure.kept("nothing: the directory would be incomplete"),
         }
     })?;
     Ok(ExitCode::SUCCESS)

@@ -72,10 +72,19 @@ impl OverTime {
     /// If the directory exists, or cannot be written.
     pub fn write_directory(self, timeline: &Timeline<'_>, directory: &Path) -> io::Result<()> {
         let new = |below: &[&str]| NewDirectory::create(directory.to_owned(), below);
-        match self {
-            OverTime::Paraver => timeline.play(&mut RunWriter::new(new(&[])?)),
-            _ => timeline.play(&mut Otf2Writer::new(new(&DIRECTORIES)?)),
-        }
+        let complete = match self {
+            OverTime::Paraver => {
+                let mut writer = RunWriter::new(new(&[])?);
+                timeline.play(&mut writer)?;
+                writer.into_inner()
+            }
+            _ => {
+                let mut writer = Otf2Writer::new(new(&DIRECTORIES)?);
+                timeline.play(&mut writer)?;
+                writer.into_inner()
+            }
+        };
+        complete.commit()
     }
 }
 
