@@ -63,6 +63,8 @@ impl OverTime {
     /// If it cannot be written.
     pub fn write(self, timeline: &Timeline<'_>, out: &mut dyn Write, place: Option<&Path>) -> io::Result<()> {
         let temporary = std::env::temp_dir().join("taskscope");
+        // `/dev/stdout` is written in place: its directory is none for files.
+        let place = place.filter(|place| !place.starts_with("/dev") && !place.starts_with("/proc"));
         timeline.play(self.export(out, place.unwrap_or(&temporary)).as_mut())
     }
 
