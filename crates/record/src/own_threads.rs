@@ -160,6 +160,10 @@ impl Unchecked {
                 .then(|| unsafe { std::mem::transmute::<*mut libc::c_void, extern "C" fn()>(found) })
         };
         let functions = named(c"__lsan_disable").zip(named(c"__lsan_enable"));
+        if functions.is_none() {
+            // The failed lookup has left a message, which is not for the program. SAFETY: no preconditions.
+            unsafe { libc::dlerror() };
+        }
         Unchecked(functions.map(|(disable, enable)| {
             disable();
             enable
