@@ -61,7 +61,7 @@ pub(super) fn findings(paths: &CallPaths) -> Option<Findings> {
 fn main_process(tree: &CallTree) -> Option<u32> {
     let wants =
         |process: &Process| of_process(process, cpu_sum::USED_NS) + of_process(process, cpu_sum::NO_CPU_NS);
-    let all: u64 = tree.processes.iter().map(wants).sum();
+    let all = tree.processes.iter().map(wants).fold(0, u64::saturating_add);
     let (index, most) = (0..).zip(&tree.processes).max_by_key(|(_, process)| wants(process))?;
     let is_known = of_process(most, cpu_sum::CAPACITY_NS) > 0;
     (is_known && (all - wants(most)).saturating_mul(OTHER_PARTS) <= all).then_some(index)
@@ -82,8 +82,11 @@ fn of_cpus(mut rows: Rows, tree: &CallTree, process: &Process) -> Findings {
         used_ns: total(cpu_sum::USED_NS).min(capacity_ns),
         threads_ns: total(cpu_sum::THREADS_NS),
     };
-    let charged = rows.rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.finding.ns));
-    let mut left = cpus.capacity_ns.saturating_sub(cpus.used_ns).saturating_sub(charged);
+    let mut left = cpus.capacity_ns - cpus.used_ns;
+    for row in &mut rows.rows {
+        row.finding.ns = row.finding.ns.min(left);
+        left -= row.finding.ns;
+    }
     let [no_cpu, blocked, alone] = [cpu_sum::NO_CPU_NS, cpu_sum::BLOCKED_NS, cpu_sum::ALONE_NS].map(|name| {
         let ns = total(name).min(left);
         left -= ns;

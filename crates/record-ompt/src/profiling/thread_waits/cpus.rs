@@ -9,7 +9,7 @@
 //! time outside of waits, the kernel's sums (`schedstat`) say how much of a round a thread ran, had no CPU, or was blocked.
 //!
 //! A wait counts when it is over. So instants are divided late: not before the open waits, and the threads that have been off the
-//! CPU since in a call that is reported at its end. The number of pieces is limited; beyond, threads in such waits count as without work.
+//! CPU since in a call that is reported at its end. The numbers of pieces and of ended threads are limited; beyond, threads in such waits count as without work.
 //!
 //! The thread that others wait for may have had no CPU: waits for running threads are the system's in the part that the process's
 //! running threads had none in the round.
@@ -21,6 +21,8 @@ use super::sweep::{CpuSums, Doing, Piece, Round, Sweep};
 
 /// Pieces that are kept until their time is divided.
 const MAX_PIECES: usize = 1 << 14;
+/// Ended threads that are kept until their time is divided.
+const MAX_ENDED: usize = 4096;
 /// Rounds at a time; beyond, neighbours become one.
 const MAX_ROUNDS: usize = 128;
 /// The shortest round, nanoseconds, and threads that are read in it.
@@ -33,6 +35,7 @@ const QUIET_PARTS: u64 = 100;
 /// A thread ends after a wait without having worked, if it lives for less than one part in this many of the wait.
 const ENDS_PARTS: u64 = 20;
 
+#[derive(Clone)]
 struct Life {
     thread: u32,
     from: u64,
@@ -44,7 +47,7 @@ struct Life {
 }
 
 /// The division so far.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Cpus {
     /// CPUs that the process may use, in thousandths; 0 before they are known.
     pub millicpus: u64,
@@ -52,6 +55,8 @@ pub struct Cpus {
     /// Until when time is divided; 0 before the first thread.
     horizon: u64,
     lives: Vec<Life>,
+    /// How many of these have ended.
+    ended: usize,
     pieces: Vec<Piece>,
     rounds: Vec<Round>,
     /// Time of threads that have ended since the last reading, as in a round.
@@ -92,6 +97,7 @@ impl Cpus {
         last_wait: Option<(u64, u64)>,
     ) {
         let Some(life) = self.lives.iter_mut().find(|life| life.thread == thread) else { return };
+        self.ended += usize::from(life.until == u64::MAX);
         life.until = at;
         if let Some(sums) = sums {
             grow(&mut self.pending, thread, growth(sums, life.last));
@@ -105,12 +111,14 @@ impl Cpus {
     }
 
     /// Whether a thread sleeps without other work: it runs, or could, for a small part of its life.
-    pub fn has_work(&self, thread: u32, at: u64) -> bool {
+    pub fn has_work(&self, thread: u32) -> bool {
         const WORKS_PARTS: u64 = 20;
+        let read_at = self.rounds.last().map_or(self.horizon, |round| round.until);
         let life = self.lives.iter().find(|life| life.thread == thread);
         life.is_none_or(|life| {
             let active = life.last.on_cpu + life.last.delay;
-            active.saturating_mul(WORKS_PARTS) >= at.saturating_sub(life.from)
+            // Not known before the first reading.
+            life.from >= read_at || active.saturating_mul(WORKS_PARTS) >= read_at - life.from
         })
     }
 
@@ -125,13 +133,13 @@ impl Cpus {
     /// Whether the kernel's sums are to be read at a time.
     pub fn is_due(&self, at: u64) -> bool {
         let last = self.rounds.last().map_or(self.horizon, |round| round.until);
-        let living = self.lives.len() as u64;
+        let living = self.lives.len().saturating_sub(self.ended) as u64;
         let round = MIN_ROUND_NS * (living.div_ceil(THREADS_READ).max(1));
         at > last && (at - last >= round || self.is_full())
     }
 
     fn is_full(&self) -> bool {
-        self.pieces.len() > MAX_PIECES
+        self.pieces.len() > MAX_PIECES || self.ended > MAX_ENDED
     }
 
     /// Takes the kernel's sums of the living threads, those that have an open wait or not: ends a round at a time.
@@ -184,7 +192,12 @@ impl Cpus {
                 let Some(since) = life.quiet_since else { continue };
                 match self.is_full() {
                     true => waits.push((life.thread, since, Doing::Listens)),
-                    false => limit = limit.min(since),
+                    // It may have been off the CPU since some time in the round before.
+                    false => {
+                        let round = self.rounds.partition_point(|round| round.until < since);
+                        let before = round.checked_sub(1).and_then(|before| self.rounds.get(before));
+                        limit = limit.min(before.map_or(self.horizon, |round| round.until));
+                    }
                 }
             }
             limit = limit.min(until.saturating_sub(if self.is_full() { 0 } else { LAG_NS }));
@@ -215,6 +228,7 @@ impl Cpus {
             piece.from < piece.until
         });
         self.lives.retain(|life| life.until > end);
+        self.ended = self.lives.iter().filter(|life| life.until != u64::MAX).count();
     }
 }
 
@@ -319,6 +333,43 @@ mod tests {
         // Waits for the ends of threads are known.
         cpus.divide(1100 * MS, false, &[(1, 500 * MS, true)], |_, _| {});
         assert_eq!(cpus.horizon, 900 * MS);
+    }
+
+    #[test]
+    fn a_wait_that_is_reported_at_its_end_counts_from_its_begin() {
+        let mut cpus = cpus(2);
+        for round in 1..=10 {
+            let now = [(0, sums(100 * round, 0)), (1, sums((100 * round).min(250), 0))];
+            cpus.read(round * 100 * MS, &now, |_| false);
+            cpus.divide(round * 100 * MS, false, &[], |_, _| {});
+        }
+        cpus.add(1, (250 * MS, 1000 * MS), Doing::Listens);
+        divided(&mut cpus, 1000);
+        assert_eq!(ms(cpus.sums.blocked_threads), 0.0, "{:?}", cpus.sums);
+    }
+
+    #[test]
+    fn ended_threads_are_limited() {
+        let mut cpus = cpus(1);
+        for thread in 1..20_000 {
+            let at = u64::from(thread) * MS;
+            cpus.begin_thread(thread, at, ThreadSums::default());
+            cpus.end_thread(thread, at + MS / 2, Some(sums(0, 0)), None);
+            if cpus.is_due(at + MS) {
+                cpus.read(at + MS, &[(0, sums(0, 0))], |_| true);
+                // Thread 0 waits all the time.
+                cpus.divide(at + MS, false, &[(0, 1, false)], |_, _| {});
+            }
+            assert!(cpus.lives.len() <= 2 * MAX_ENDED);
+        }
+    }
+
+    #[test]
+    fn a_thread_has_work_until_a_reading_tells() {
+        let mut cpus = cpus(2);
+        assert!(cpus.has_work(0) && cpus.has_work(1));
+        cpus.read(100 * MS, &[(0, sums(1, 0)), (1, sums(10, 0))], |_| false);
+        assert!(!cpus.has_work(0) && cpus.has_work(1));
     }
 
     #[test]

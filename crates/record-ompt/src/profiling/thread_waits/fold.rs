@@ -21,7 +21,7 @@ use super::cpus::Cpus;
 use super::history::{Blame, History, Part, Tie};
 use super::ring::{Call, WaitEvent};
 use super::rows::Rows;
-use super::sweep::Doing;
+use super::sweep::{CpuSums, Doing};
 
 /// Objects whose state is kept at a time.
 const MAX_OBJECTS: usize = 8192;
@@ -273,7 +273,7 @@ impl Fold {
         let holds = self.objects.get(&wait.of).map(|object| object.holds_during(wait)).unwrap_or_default();
         self.parts(wait, &holds, &mut parts);
         let cpus = &mut self.cpus;
-        let has_work = wait.of.0 != kind::SLEEP || cpus.has_work(wait.thread, wait.time.1);
+        let has_work = wait.of.0 != kind::SLEEP || cpus.has_work(wait.thread);
         self.rows.add(wait.of, wait.call, wait.thread, &parts, |part, number| {
             cpus.add(wait.thread, (part.from, part.until), doing(wait.of.0, &part.blame, number, has_work));
         });
@@ -372,22 +372,31 @@ impl Fold {
         }
     }
 
-    /// Ends a round of the use of CPUs at a time, with the kernel's sums of the living threads, and divides those that can be.
-    pub fn divide_cpus(&mut self, at: u64, is_last: bool, now: &[(u32, ThreadSums)]) {
+    /// Ends a round of the use of CPUs at a time, with the kernel's sums of the living threads, and divides those that can be, as
+    /// the events until `known` are.
+    pub fn divide_cpus(&mut self, (at, known): (u64, u64), is_last: bool, now: &[(u32, ThreadSums)]) {
         let threads = &self.threads;
         let open_of = |thread: &u32| threads.get(thread).and_then(|own| own.open);
         self.cpus.read(at, now, |thread| open_of(&thread).is_some());
-        let open: Vec<(u32, u64, bool)> = (threads.iter())
-            .filter(|(_, own)| own.ended.is_none())
-            .filter_map(|(thread, own)| own.open.map(|open| (*thread, open.start, open.of.0 == kind::JOIN)))
-            .collect();
+        let open = self.open_waits();
         let rows = &mut self.rows;
-        self.cpus.divide(at, is_last, &open, |number, ns| rows.charge(number, ns));
+        self.cpus.divide(known, is_last, &open, |number, ns| rows.charge(number, ns));
     }
 
-    /// The rows so far, with the waits that are open at a time, and the life of all threads until then, nanoseconds.
-    pub fn rows_at(&self, at: u64) -> (Rows, u64) {
+    /// The open waits: thread, begin, and whether it waits for a thread's end.
+    fn open_waits(&self) -> Vec<(u32, u64, bool)> {
+        (self.threads.iter())
+            .filter(|(_, own)| own.ended.is_none())
+            .filter_map(|(thread, own)| own.open.map(|open| (*thread, open.start, open.of.0 == kind::JOIN)))
+            .collect()
+    }
+
+    /// The rows so far, with the waits that are open at a time, the life of all threads until then, nanoseconds, and the use of
+    /// CPUs until the last reading, as if the run ended there.
+    pub fn rows_at(&self, at: u64) -> (Rows, u64, CpuSums) {
         let (mut rows, mut lived) = (self.rows.clone(), self.ended_ns);
+        let mut cpus = self.cpus.clone();
+        cpus.divide(at, true, &self.open_waits(), |number, ns| rows.charge(number, ns));
         let mut parts = Vec::new();
         for (thread, own) in self.threads.iter().filter(|(_, own)| own.ended.is_none()) {
             lived = lived.saturating_add(at.saturating_sub(own.began));
@@ -403,7 +412,7 @@ impl Fold {
             self.parts(&wait, &holds, &mut parts);
             rows.add(wait.of, wait.call, *thread, &parts, |_, _| {});
         }
-        (rows, lived)
+        (rows, lived, cpus.sums)
     }
 }
 

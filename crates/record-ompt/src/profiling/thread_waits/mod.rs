@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
 use taskscope_profile::{NO_MODULE, NodeId, Profile, WaitCall, WaitPart, WaitRow, WaitTie, cpu_sum};
+use taskscope_record::clock;
 use taskscope_record::thread_sums::ThreadSums;
 
 use super::contexts::{body_of, descend_path, expand};
@@ -86,11 +87,11 @@ impl ThreadWaits {
 
     /// Takes the events until a moment ago; at time `now`.
     pub fn round(&self, now: u64) {
-        self.take_until(now.saturating_sub(GUARD_NS), None);
+        self.take_until(now.saturating_sub(GUARD_NS), false);
     }
 
-    /// Takes the events until a time; `end` is that of the process, if it is over.
-    fn take_until(&self, until: u64, end: Option<u64>) {
+    /// Takes the events until a time; `is_last` if the process is over.
+    fn take_until(&self, until: u64, is_last: bool) {
         if !self.is_used() {
             return;
         }
@@ -100,8 +101,9 @@ impl ThreadWaits {
         let mut begun: FxHashMap<u32, ThreadSums> = FxHashMap::default();
         fold.cpus.millicpus = self.millicpus.load(Relaxed);
         for (thread, ring) in &*lock(&self.rings) {
-            begun.extend(ring.sums(false).map(|sums| (*thread, sums)));
             ring.take(until, |at, event| events.push((at, *thread, event)));
+            // Later than its events: a thread has its sums before it stores the first one.
+            begun.extend(ring.sums(false).map(|sums| (*thread, sums)));
             let (lost, lost_ns) = ring.take_lost();
             self.lost.fetch_add(lost, Relaxed);
             self.lost_ns.fetch_add(lost_ns, Relaxed);
@@ -110,8 +112,9 @@ impl ThreadWaits {
         events.sort_by_key(|(at, ..)| *at);
         for (at, thread, event) in events {
             fold.take(thread, at, event);
-            if let (WaitEvent::Starts { .. }, Some(sums)) = (event, begun.get(&thread)) {
-                fold.cpus.begin_thread(thread, at, *sums);
+            if matches!(event, WaitEvent::Starts { .. }) {
+                // Without them (no free descriptor) those of a new thread.
+                fold.cpus.begin_thread(thread, at, begun.get(&thread).copied().unwrap_or_default());
             }
         }
         lock(&self.rings).retain(|(thread, ring)| {
@@ -121,11 +124,15 @@ impl ThreadWaits {
             }
             ended.is_none()
         });
-        let at = end.unwrap_or(until);
-        if fold.cpus.is_due(at) || end.is_some() {
+        if is_last || fold.cpus.is_due(until) {
+            // Threads that begin do not wait for the readings.
+            let rings = lock(&self.rings).clone();
+            // The sums are those of now: to sum up events until a moment ago took time.
+            let read_at = clock::now();
+            let known = if is_last { read_at } else { until };
             let sums_now = |(thread, ring): &(u32, Arc<Ring>)| Some((*thread, ring.sums_now()?));
-            let now: Vec<(u32, ThreadSums)> = lock(&self.rings).iter().filter_map(sums_now).collect();
-            fold.divide_cpus(at, end.is_some(), &now);
+            let now: Vec<(u32, ThreadSums)> = rings.iter().filter_map(sums_now).collect();
+            fold.divide_cpus((read_at, known), is_last, &now);
         }
     }
 
@@ -135,14 +142,10 @@ impl ThreadWaits {
             return;
         }
         match is_finished {
-            true => self.take_until(u64::MAX, Some(now)),
+            true => self.take_until(u64::MAX, true),
             false => self.round(now),
         }
-        let (rows, lived_ns, cpus) = {
-            let fold = lock(&self.fold);
-            let (rows, lived_ns) = fold.rows_at(now);
-            (rows, lived_ns, fold.cpus.sums)
-        };
+        let (rows, lived_ns, cpus) = lock(&self.fold).rows_at(now);
         let mut calls = Calls { profile, known: FxHashMap::default(), places: Places::now() };
         let written: Vec<WaitRow> = (rows.rows.iter())
             .map(|((of, object, call), row)| {

@@ -30,7 +30,7 @@ pub struct Piece {
 }
 
 /// Time of threads on a CPU, and runnable without one, between two readings.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Round {
     pub until: u64,
     pub spent: FxHashMap<u32, (u64, u64)>,

@@ -48,7 +48,7 @@ fn site(tie: Option<Tie>) -> u64 {
 fn parts_at(events: &[(u32, u64, WaitEvent)], at: u64, now: u64) -> Vec<(Short, u64)> {
     let mut fold = Fold::default();
     events.iter().for_each(|(thread, at, event)| fold.take(*thread, *at, *event));
-    let (rows, _) = fold.rows_at(now);
+    let (rows, ..) = fold.rows_at(now);
     let of_call = rows.rows.iter().filter(|((_, _, call), _)| call.site == at);
     let mut found: Vec<(Short, u64)> = of_call
         .flat_map(|(_, row)| &row.parts)
@@ -107,6 +107,20 @@ fn a_chain_is_followed_to_the_sleep_at_its_end() {
             ((WaitEnd::Slept, 2, 1, 5, 2), 70),
         ]
     );
+}
+
+/// A killed program leaves the use of its CPUs until its last write, not until the first wait that did not end.
+#[test]
+fn open_waits_do_not_hide_the_use_of_cpus() {
+    const SECOND: u64 = 1_000_000_000;
+    let mut fold = Fold::default();
+    fold.cpus.millicpus = 2000;
+    (0..2).for_each(|thread| fold.cpus.begin_thread(thread, 1, ThreadSums::default()));
+    fold.take(1, 2, begins(MUTEX, LOCK, 7));
+    fold.divide_cpus((SECOND, SECOND), false, &[(0, ThreadSums { on_cpu: SECOND, delay: 0 })]);
+    assert_eq!(fold.cpus.sums.used, 0.0);
+    let (.., sums) = fold.rows_at(SECOND);
+    assert!(sums.used > 0.99e9 && sums.capacity > 1.99e9, "{sums:?}");
 }
 
 #[test]
@@ -201,6 +215,6 @@ fn threads_that_end_are_forgotten_in_the_end() {
     assert!(
         fold.threads.len() <= MAX_ENDED && fold.by_handle.len() <= MAX_ENDED && fold.by_pointer.is_empty()
     );
-    let (rows, lived) = fold.rows_at(1_000_000);
+    let (rows, lived, _) = fold.rows_at(1_000_000);
     assert_eq!((rows.rows.len(), lived), (1, 80_000));
 }
