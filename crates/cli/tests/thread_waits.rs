@@ -463,7 +463,14 @@ fn findings_of_a_profile_name_the_lock_and_sum_to_the_capacity() {
     let sum: u64 = findings.iter().map(|finding| ns(&finding["ns"])).sum();
     let base = ns(&report["findings_base_ns"]);
     match report["findings_of"].as_str() {
-        Some("cpus") => assert_eq!(sum + ns(&report["cpu_time"]["used_ns"]), base),
+        Some("cpus") => {
+            assert_eq!(sum + ns(&report["cpu_time"]["used_ns"]), base);
+            // The report calls the rest no work: it is what the recorder has found to be that.
+            let of_no_work = findings.iter().filter(|finding| finding["pattern"] == "no-work");
+            let no_work: u64 = of_no_work.map(|finding| ns(&finding["ns"])).sum();
+            let recorded = ns(&report["call_paths"]["run_totals"]["cpus.idle_ns"]);
+            assert!(no_work.abs_diff(recorded) < 1_000_000, "{no_work} {recorded}");
+        }
         // The system does not sum up times without a CPU.
         of => assert_eq!((of, sum), (Some("threads"), base)),
     }
