@@ -65,6 +65,9 @@ pub struct Finding {
     pub starting_ns: u64,
     /// Confidence in the cause.
     pub confidence: Confidence,
+    /// Percent of all waits of the run in which the waiting workers could run and had no CPU, if that is much and the finding is about
+    /// tasks that run alone: with a CPU, the workers may have found ready tasks. Otherwise 0.
+    pub no_cpu_percent: u64,
     /// Tasks created by code of the culprit's kind, if that is relevant.
     pub tasks_created: u64,
     /// The construct's load, for an imbalance.
@@ -95,6 +98,7 @@ impl Finding {
             sole_ns: 0,
             starting_ns: 0,
             confidence: Confidence::High,
+            no_cpu_percent: 0,
             tasks_created: 0,
             work: None,
             grain: None,
@@ -195,6 +199,20 @@ impl<'e> Facts<'e> {
     }
 }
 
+/// Percent of all waits from which on workers without a CPU make it unsure, or very unsure, that no task was ready.
+const NO_CPU_PERCENTS: (u64, u64) = (30, 70);
+
+/// Percent of all waits of a run in which the waiting workers could run and had no CPU; 0 if not known.
+fn waits_without_cpu(facts: &Facts<'_>) -> u64 {
+    if !facts.execution.knows_off_cpu() {
+        return 0;
+    }
+    let waits = facts.charged.values().flat_map(|by_state| by_state.iter());
+    let waits = waits.fold(0, |sum: u64, (_, ns)| sum.saturating_add(ns));
+    let waiting = facts.execution.cpu_shortage().waiting_ns.min(waits);
+    (u128::from(waiting) * 100 / u128::from(waits.max(1))) as u64
+}
+
 /// From the begin of the first task to the end of the last one.
 fn time_of_tasks(execution: &Execution) -> Option<(u64, u64)> {
     let known = |at: &u64| *at != NO_TIME;
@@ -261,6 +279,7 @@ pub(crate) fn findings(
     hangs: &[Hang],
 ) -> Vec<Finding> {
     let mut all: Vec<Finding> = Vec::new();
+    let mut without_cpu: Option<u64> = None;
     for charge in charges {
         let Some(verdict) = facts.verdict(charge, execution.part_of_time()) else { continue };
         let Verdict { cause, blamed, pattern, state, place, grain } = verdict;
@@ -284,6 +303,14 @@ pub(crate) fn findings(
             share if share >= 0.3 || !even => Confidence::Medium,
             _ => Confidence::Low,
         };
+        let is_of_tasks = (cause, blamed) == (Cause::Wait, Blamed::Task) && grain.is_none();
+        let no_cpu_percent =
+            if is_of_tasks { *without_cpu.get_or_insert_with(|| waits_without_cpu(facts)) } else { 0 };
+        let (confidence, no_cpu_percent) = match no_cpu_percent {
+            percent if percent >= NO_CPU_PERCENTS.1 => (Confidence::Low, percent),
+            percent if percent >= NO_CPU_PERCENTS.0 => (confidence.min(Confidence::Medium), percent),
+            _ => (confidence, 0),
+        };
         let victims = charge.by_state;
         all.push(Finding {
             cause,
@@ -296,6 +323,7 @@ pub(crate) fn findings(
             sole_ns,
             starting_ns: 0,
             confidence,
+            no_cpu_percent,
             tasks_created,
             work,
             grain,

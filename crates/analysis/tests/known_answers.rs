@@ -144,6 +144,33 @@ fn tasks_are_counted_and_the_one_that_runs_alone_is_charged() {
     assert_eq!((creation.ns, creation.tasks_created), (1000, 3));
 }
 
+/// The thread that waits meanwhile may have had no CPU to run a ready task on: that no task was ready is not sure.
+#[test]
+fn tasks_that_run_alone_are_unsure_while_waiting_workers_have_no_cpu() {
+    let mut script = Script::new(2, 0, 9000);
+    script.site(0, 0, 1, 0x100).site(0, 0, 2, 0x200).site(0, 0, 3, 0x300).task_type(0, 0, 5, 2, "task");
+    script.fork(0, 0, 1, 1, 2).join_team(1, 0, 1, 1, 2).arrive(1, 0);
+    script.create(0, 100, 11, 5).create(0, 200, 12, 5).create(0, 300, 13, 5).taskwait(0, 1000, 8000, 3);
+    script.run(0, 1000, 3000, 11).run(1, 1000, 2000, 12).run(1, 2000, 8000, 13);
+    script.arrive(0, 8000).join(0, 9000, 1).depart(1, 9000, 1);
+    // All waits take 8000 ns.
+    type Times = &'static [(u64, u64)];
+    let cases: [(Times, Times, Confidence, u64); 3] = [
+        (&[(3000, 4000)], &[], Confidence::High, 0),
+        (&[(3000, 6000)], &[], Confidence::Medium, 37),
+        (&[(3000, 8000)], &[(0, 1000)], Confidence::Low, 75),
+    ];
+    for (first, second, confidence, percent) in cases {
+        let mut execution = script.play();
+        execution.add_off_cpu(ThreadIndex(0), OsSource::Switches, first, &[]);
+        execution.add_off_cpu(ThreadIndex(1), OsSource::Switches, second, &[]);
+        execution.attribute_system_time();
+        let (analysis, _) = analyse(&execution);
+        let finding = analysis.findings.iter().find(|f| f.blamed == Blamed::Task).unwrap();
+        assert_eq!((finding.ns, finding.confidence, finding.no_cpu_percent), (5000, confidence, percent));
+    }
+}
+
 /// One thread creates many tasks in a single while the other waits for them.
 #[test]
 fn code_that_creates_many_tasks_is_charged_as_creation() {

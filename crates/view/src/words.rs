@@ -49,7 +49,14 @@ pub(crate) fn findings_of_events(session: &Session, analysis: &Analysis) -> Vec<
                 known.insert(key, merged.len());
                 let is_of_no_place = is_of_no_place(finding.cause);
                 let (losses, what) = ((finding.cause, finding.blamed), (finding.state, place));
+                let evidence = match finding.no_cpu_percent {
+                    0 => String::new(),
+                    percent => format!(
+                        "waiting workers had no CPU in {percent} % of all waits: tasks may have been ready"
+                    ),
+                };
                 merged.push(NamedFinding {
+                    evidence,
                     pattern: finding.pattern,
                     culprits: vec![(finding.state, finding.place)],
                     site: if is_of_no_place { SiteIndex::NONE } else { places.site_of(finding.place) },
