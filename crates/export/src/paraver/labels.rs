@@ -31,7 +31,7 @@ const COLOURS: [(u8, u8, u8); 23] = [
 ];
 
 /// Options and default function, as ovniemu writes them.
-const PREAMBLE: &str = "\
+pub(super) const PREAMBLE: &str = "\
 DEFAULT_OPTIONS
 
 LEVEL               THREAD
@@ -46,9 +46,6 @@ YMAX_SCALE          37
 DEFAULT_SEMANTIC
 
 THREAD_FUNC         State As Is
-
-
-STATES_COLOR
 ";
 
 /// Writes a `.pcf`.
@@ -57,6 +54,7 @@ STATES_COLOR
 /// Those of `out`.
 pub fn write_pcf(out: &mut impl Write, description: &ViewDescription) -> io::Result<()> {
     out.write_all(PREAMBLE.as_bytes())?;
+    out.write_all(b"\n\nSTATES_COLOR\n")?;
     for (value, (red, green, blue)) in COLOURS.iter().enumerate() {
         // Strict readers take no blanks between the braces, and no list of values without one.
         writeln!(out, "{value:<3} {{{red},{green},{blue}}}")?;

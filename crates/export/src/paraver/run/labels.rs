@@ -4,28 +4,13 @@ use super::numbers::{
     COUNTERS, DOUBTS, MEMORY_TRANSFER, REGION, STATES, TYPES, Type, function_number, mpi_function,
 };
 use super::rows::one_line;
+use crate::paraver::labels::PREAMBLE;
 use crate::timeline::{Code, Timeline};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use taskscope_event::models::instrument;
 use taskscope_execution::State;
 
-const PREAMBLE: &str = "\
-DEFAULT_OPTIONS
-
-LEVEL               THREAD
-UNITS               NANOSEC
-LOOK_BACK           100
-SPEED               1
-FLAG_ICONS          ENABLED
-NUM_OF_STATE_COLORS 1000
-YMAX_SCALE          37
-
-
-DEFAULT_SEMANTIC
-
-THREAD_FUNC         State As Is
-";
 /// First number of functions of MPI that Extrae's list does not have here.
 const FIRST_OTHER_FUNCTION: u64 = 1000;
 
