@@ -23,6 +23,6 @@ mod sorted_lines;
 pub mod task_graph;
 pub mod timeline;
 
-pub use folder::{Folder, NewDirectory};
+pub use folder::Folder;
 pub use range::RangeObserver;
 pub use sorted_lines::SortedLines;

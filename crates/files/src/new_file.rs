@@ -145,6 +145,15 @@ fn is_link() -> io::Error {
 }
 
 fn create_beside(target: &Path, mode: u32) -> io::Result<(File, PathBuf)> {
+    // `create_new` neither follows links nor opens existing files.
+    beside(target, |path| File::options().read(true).write(true).create_new(true).mode(mode).open(path))
+}
+
+/// Creates something beside `target` under the first free name; also returns its path.
+///
+/// # Errors
+/// Those of `create`; [`io::ErrorKind::AlreadyExists`] if all names are taken.
+pub(crate) fn beside<T>(target: &Path, create: impl Fn(&Path) -> io::Result<T>) -> io::Result<(T, PathBuf)> {
     let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let name = if name.len() > MAX_NAME_BYTES { "taskscope".as_ref() } else { name };
     let process = std::process::id();
@@ -155,10 +164,9 @@ fn create_beside(target: &Path, mode: u32) -> io::Result<(File, PathBuf)> {
             _ => name.push(format!(".{process}.{attempt}.part")),
         }
         let path = target.with_file_name(name);
-        // `create_new` neither follows links nor opens existing files.
-        match File::options().read(true).write(true).create_new(true).mode(mode).open(&path) {
+        match create(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            opened => return opened.map(|file| (file, path)),
+            created => return created.map(|created| (created, path)),
         }
     }
     Err(io::ErrorKind::AlreadyExists.into())

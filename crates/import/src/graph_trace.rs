@@ -1,7 +1,6 @@
 //! A task graph as a trace directory: one location for each worker, and one for the facts that belong to
 //! no worker. The events are those of `taskscope_event::models::graph`.
 
-use crate::new_trace::NewTrace;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -10,14 +9,14 @@ use taskscope_event::models::graph as codes;
 use taskscope_event::{Code, StreamFile, layout};
 use taskscope_execution::NO_TIME;
 use taskscope_execution::graph::{ActivityKind, NONE, Role, TaskGraph};
-use taskscope_files::write_file;
+use taskscope_files::{NewDirectory, write_file};
 
 /// Writes `graph` into the directory `root`, which is new or empty. It appears when it is complete.
 ///
 /// # Errors
 /// If `root` is not empty, or a system error.
 pub fn write_graph(graph: &TaskGraph, root: &Path) -> io::Result<()> {
-    let trace = NewTrace::create(root)?;
+    let trace = NewDirectory::create(root)?;
     facts(graph).write(&trace.path().join("graph"), "graph")?;
     for worker in 0..graph.workers.len() {
         let name = format!("worker.{}", graph.workers[worker].id);

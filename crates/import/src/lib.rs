@@ -19,7 +19,6 @@ pub mod device_records;
 mod error;
 mod graph_trace;
 pub mod neutral;
-mod new_trace;
 pub mod otf2;
 pub mod paraver;
 pub mod perfetto;

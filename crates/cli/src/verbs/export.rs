@@ -241,7 +241,7 @@ fn put_directory(args: &Args, format: OverTime, timeline: &Timeline<'_>) -> anyh
     format.write_directory(timeline, directory).map_err(|error| {
         let failure = Failure::new(format!("cannot write {}", directory.display())).why(error.to_string());
         match error.kind() {
-            std::io::ErrorKind::AlreadyExists => failure.remedy("name a directory that does not exist"),
+            std::io::ErrorKind::AlreadyExists => failure.remedy("name a directory that is new or empty"),
             _ => failure.kept("nothing: the directory would be incomplete"),
         }
     })?;

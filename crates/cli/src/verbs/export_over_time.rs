@@ -4,6 +4,7 @@ use crate::output::results;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use taskscope_export::Folder;
 use taskscope_export::chrome::ChromeWriter;
 use taskscope_export::csv::CsvWriter;
 use taskscope_export::firefox::FirefoxWriter;
@@ -12,7 +13,7 @@ use taskscope_export::paje::PajeWriter;
 use taskscope_export::paraver::RunWriter;
 use taskscope_export::perfetto::PerfettoWriter;
 use taskscope_export::timeline::{Export, Held, Timeline, holdings, losses};
-use taskscope_export::{Folder, NewDirectory};
+use taskscope_files::NewDirectory;
 use taskscope_view::format::count;
 
 /// Size from which viewers in a browser fail to open a file, bytes.
@@ -71,9 +72,13 @@ impl OverTime {
     /// Writes a timeline into a new directory.
     ///
     /// # Errors
-    /// If the directory exists, or cannot be written.
+    /// If the directory is not empty, or cannot be written.
     pub fn write_directory(self, timeline: &Timeline<'_>, directory: &Path) -> io::Result<()> {
-        let new = |below: &[&str]| NewDirectory::create(directory.to_owned(), below);
+        let new = |below: &[&str]| {
+            let new = NewDirectory::create(directory)?;
+            below.iter().try_for_each(|name| std::fs::create_dir(new.path().join(name)))?;
+            io::Result::Ok(new)
+        };
         let complete = match self {
             OverTime::Paraver => {
                 let mut writer = RunWriter::new(new(&[])?);

@@ -5,7 +5,6 @@ use super::numbers::{Numbers, loom};
 use super::run::{Activity, Run, Thread};
 use super::stream::{EventFile, text};
 use super::thread_events::{Irregular, Mark, Step, play};
-use crate::new_trace::NewTrace;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -13,7 +12,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use taskscope_event::models::{instrument, ovni};
 use taskscope_event::{StreamFile, layout};
-use taskscope_files::{create_directory_below, write_file};
+use taskscope_files::{NewDirectory, create_directory_below, write_file};
 
 /// State of a thread outside of its spans.
 const OUTSIDE: u32 = instrument::FIRST_OWN_STATE;
@@ -49,7 +48,7 @@ pub struct Written {
 /// # Errors
 /// If `root` is not empty, or a system error.
 pub fn write_run(run: &Run, root: &Path) -> io::Result<Written> {
-    let trace = NewTrace::create(root)?;
+    let trace = NewDirectory::create(root)?;
     let numbers = Numbers::of(run);
     let lives = lives(run);
     let marks = marks(run);
