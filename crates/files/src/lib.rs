@@ -6,7 +6,7 @@
 //! - [`open_regular`] and [`read_regular`] refuse all but regular files, and do not block.
 //! - [`NewFile`] writes under a new name beside the target and takes the target's name when it is complete. It refuses
 //!   symbolic links; of a target with several hard links only the name is replaced, never the shared content.
-//! - [`NewDirectory`] does the same for a directory, whose target is new or empty.
+//! - [`NewDirectory`] does the same for a directory; its target is new or empty.
 //! - [`append_regular`] and [`overwrite_regular`] change files of this program in place, and refuse links of both kinds.
 //! - [`create_directory_below`] does not enter symbolic links.
 
