@@ -2,6 +2,9 @@
 //!
 //! All rows have the same columns, in the order of [`COLUMNS`]; those without a meaning for a row are empty. Rows are in
 //! the order of their first time.
+//!
+//! Names come from recorded programs. Spreadsheets take a field that begins with `=`, `+`, `-` or `@` for a formula, also
+//! if it is quoted: such a name has an apostrophe before it, and so has a name that begins with one.
 
 use crate::timeline::{Content, Export, Held, LaneKind, Record, Section, Timeline};
 use std::io::{self, Write};
@@ -116,15 +119,21 @@ impl<W: Write> CsvWriter<W> {
     }
 }
 
-/// A text as a field: in quotation marks if it has a separator, a quotation mark or a line end.
+/// A text as a field: in quotation marks if it has a separator, a quotation mark or a line end, after an apostrophe if it
+/// could be taken for a formula.
 struct Field<'a>(&'a str);
+
+/// First characters of texts that get an apostrophe: those of formulas, blanks that spreadsheets skip, and the apostrophe
+/// itself, so that the text is what follows the first one.
+const MARKED: [char; 7] = ['=', '+', '-', '@', '\t', '\r', '\''];
 
 impl std::fmt::Display for Field<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mark = if self.0.starts_with(MARKED) { "'" } else { "" };
         if self.0.contains([',', '"', '\n', '\r']) {
-            write!(f, "\"{}\"", self.0.replace('"', "\"\""))
+            write!(f, "\"{mark}{}\"", self.0.replace('"', "\"\""))
         } else {
-            f.write_str(self.0)
+            write!(f, "{mark}{}", self.0)
         }
     }
 }
@@ -216,6 +225,21 @@ mod tests {
             ("a,b", "\"a,b\""),
             ("say \"x\"", "\"say \"\"x\"\"\""),
             ("a\nb", "\"a\nb\""),
+        ] {
+            assert_eq!(Field(text).to_string(), field);
+        }
+    }
+
+    #[test]
+    fn names_like_formulas_are_marked() {
+        for (text, field) in [
+            ("=1+1", "'=1+1"),
+            ("+[Run start]", "'+[Run start]"),
+            ("-[Run x:y,z]", "\"'-[Run x:y,z]\""),
+            ("@main", "'@main"),
+            ("'=x", "''=x"),
+            ("\t=1", "'\t=1"),
+            ("a=1", "a=1"),
         ] {
             assert_eq!(Field(text).to_string(), field);
         }

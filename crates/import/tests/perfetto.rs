@@ -3,6 +3,7 @@
 mod common;
 
 use common::opened;
+use std::io::Write;
 use taskscope_import::perfetto::{is_perfetto, read_perfetto};
 use taskscope_import::spans::{Flow, Span};
 
@@ -33,12 +34,58 @@ fn a_file_of_the_sdk_is_read() {
     let losses: Vec<_> = run.losses.iter().map(|loss| (loss.count, loss.content)).collect();
     assert_eq!(losses, [(1, "values of counters")]);
     let session = opened(&run);
-    assert_eq!((session.execution.tasks.len(), session.execution.communication.messages.len()), (3, 1));
+    // The track beside the thread is no worker, and its section no task.
+    assert_eq!((session.execution.tasks.len(), session.execution.communication.messages.len()), (2, 1));
+    assert_eq!((own.is_beside, session.execution.workers().count()), (true, 1));
+}
+
+/// A packet with these packets, compressed.
+fn compressed(packets: &[u8]) -> Vec<u8> {
+    let mut packed = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(packets).unwrap();
+    message(1, &message(50, &packed.finish().unwrap()))
+}
+
+#[test]
+fn compressed_packets_are_as_others() {
+    let (plain, run) = (read_perfetto(SDK).unwrap(), read_perfetto(&compressed(SDK)).unwrap());
+    assert!(is_perfetto(&compressed(SDK)));
+    assert_eq!((run.span_count(), &run.flows, run.kinds.len()), (3, &plain.flows, plain.kinds.len()));
+    assert_eq!(run.losses.count("values of counters"), 1);
+    let cut = compressed(&SDK[..SDK.len() - 3]);
+    for (bytes, expected) in [
+        (compressed(&compressed(SDK)), "in its compressed packets: they are compressed again"),
+        (cut, "in its compressed packets: it ends in a field"),
+        (message(1, &message(50, b"no zlib")), "byte 2: in its compressed packets: "),
+    ] {
+        let error = read_perfetto(&bytes).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}\ninstead of\n{expected}");
+    }
+}
+
+#[test]
+fn packets_of_other_sources_and_gaps_are_counted() {
+    let counted = |packet: &[u8]| {
+        let run = read_perfetto(&[SDK, &message(1, packet)].concat()).unwrap();
+        let all = ["packets of other data sources", "gaps in sequences of packets"];
+        all.map(|content| run.losses.count(content))
+    };
+    // A process tree without a time, a sample with one.
+    assert_eq!(counted(&message(2, b"")), [1, 0]);
+    assert_eq!(counted(&[&[0x40, 7], &message(66, b"")[..]].concat()), [1, 0]);
+    // Configuration and statistics of the recording.
+    assert_eq!(counted(&[message(33, b""), message(35, b"")].concat()), [0, 0]);
+    // Sequence 1 with dropped packets before; its first packet has none before.
+    assert_eq!(counted(&[0x50, 1, 0xd0, 2, 1]), [0, 1]);
+    assert_eq!(counted(&[0x50, 1, 0xd0, 2, 1, 0xb8, 5, 1]), [0, 0]);
 }
 
 /// A field of bytes.
 fn message(number: u8, content: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![number << 3 | 2];
+    let mut bytes = match number {
+        0..16 => vec![number << 3 | 2],
+        _ => vec![number << 3 | 0x82, number >> 4],
+    };
     let mut length = content.len();
     while length >= 0x80 {
         bytes.push(length as u8 | 0x80);

@@ -19,10 +19,7 @@ mod wire;
 
 use crate::spans::Run;
 use crate::{ImportError, ImportErrors};
-use packets::Packets;
-
-/// Field of a packet in a trace.
-const PACKET: u64 = 1;
+use packets::{PACKET, Packets};
 
 /// Whether the bytes look like a trace of Perfetto: a whole packet, and the begin of another one or the end.
 pub fn is_perfetto(bytes: &[u8]) -> bool {

@@ -4,8 +4,12 @@ use super::wire::{Cursor, Error, Field};
 use crate::spans::{
     Flow, Kind, KindRow, Point, Process, ProcessRow, Run, Span, Thread, ThreadRow, activity_of,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
+use std::io::Read;
+
+/// Field of a packet in a trace.
+pub(super) const PACKET: u64 = 1;
 
 /// Numbers of fields.
 mod field {
@@ -18,6 +22,12 @@ mod field {
     pub const DEFAULTS: u64 = 59;
     pub const DESCRIPTOR: u64 = 60;
     pub const CLOCK_SNAPSHOT: u64 = 6;
+    pub const COMPRESSED: u64 = 50;
+    pub const PREVIOUS_DROPPED: u64 = 42;
+    pub const FIRST_OF_SEQUENCE: u64 = 87;
+    /// About the recording, not the run: user, process and machine of the writer, cleared state, synchronisation, the
+    /// service's configuration, statistics, events, identity and system.
+    pub const OF_RECORDING: [u64; 10] = [3, 41, 79, 98, 36, 33, 35, 69, 89, 45];
 }
 
 /// Types of track events.
@@ -35,6 +45,9 @@ const FIRST_OWN_CLOCK: u64 = 64;
 
 /// Tracks above a track that are searched for its process.
 const MAX_PARENTS: usize = 64;
+
+/// Most bytes of all compressed packets.
+const MAX_UNPACKED: usize = 8 << 30;
 
 /// A clock of a sequence.
 #[derive(Clone, Copy)]
@@ -97,6 +110,8 @@ pub(super) struct Packets {
     names: FxHashMap<i64, String>,
     flows: BTreeMap<u64, Vec<FlowPoint>>,
     last: u64,
+    /// Bytes that compressed packets may still have.
+    room: usize,
 }
 
 impl Default for Packets {
@@ -109,6 +124,7 @@ impl Default for Packets {
             names: FxHashMap::default(),
             flows: BTreeMap::new(),
             last: 0,
+            room: MAX_UNPACKED,
         }
     }
 }
@@ -125,13 +141,16 @@ struct Packet<'a> {
     descriptor: Option<Field<'a>>,
     snapshot: Option<Field<'a>>,
     event: Option<Field<'a>>,
+    compressed: Option<Field<'a>>,
+    /// Whether it has contents of another data source.
     is_other: bool,
+    follows_gap: bool,
+    is_first: bool,
 }
 
-impl Packets {
-    /// Takes a packet, which begins at this byte.
-    pub fn take(&mut self, bytes: &[u8], at: usize) -> Result<(), Error> {
-        let mut packet = Packet { is_other: true, ..Packet::default() };
+impl<'a> Packet<'a> {
+    fn of(bytes: &'a [u8], at: usize) -> Result<Packet<'a>, Error> {
+        let mut packet = Packet::default();
         each(Cursor::new(bytes, at), |field| {
             match field.number {
                 field::TIMESTAMP => packet.timestamp = Some(field.number()),
@@ -143,15 +162,54 @@ impl Packets {
                 field::DESCRIPTOR => packet.descriptor = Some(field),
                 field::CLOCK_SNAPSHOT => packet.snapshot = Some(field),
                 field::TRACK_EVENT => packet.event = Some(field),
-                _ => return Ok(()),
+                field::COMPRESSED => packet.compressed = Some(field),
+                field::PREVIOUS_DROPPED => packet.follows_gap = field.number() != 0,
+                field::FIRST_OF_SEQUENCE => packet.is_first = field.number() != 0,
+                other => packet.is_other |= !field::OF_RECORDING.contains(&other),
             }
-            packet.is_other &= matches!(field.number, field::TIMESTAMP | field::SEQUENCE | field::CLOCK);
             Ok(())
         })?;
-        if packet.is_other && packet.timestamp.is_some() {
+        Ok(packet)
+    }
+}
+
+impl Packets {
+    /// Takes a packet, which begins at this byte.
+    pub fn take(&mut self, bytes: &[u8], at: usize) -> Result<(), Error> {
+        let packet = Packet::of(bytes, at)?;
+        match packet.compressed {
+            Some(compressed) => self.unpack(compressed, at),
+            None => self.take_plain(&packet, at),
+        }
+    }
+
+    /// Takes the packets of a compressed one. They have no places of their own in the file.
+    fn unpack(&mut self, compressed: Field<'_>, at: usize) -> Result<(), Error> {
+        let failed = |text: String| (at, format!("in its compressed packets: {text}"));
+        let bytes = unpacked(compressed.bytes().unwrap_or_default(), self.room).map_err(failed)?;
+        self.room -= bytes.len();
+        let mut cursor = Cursor::new(&bytes, 0);
+        while let Some(field) = cursor.next_field().map_err(|(_, text)| failed(text))? {
+            if field.number != PACKET {
+                continue;
+            }
+            let inner = field.bytes().unwrap_or_default();
+            let packet = Packet::of(inner, 0).map_err(|(_, text)| failed(text))?;
+            if packet.compressed.is_some() {
+                return Err(failed("they are compressed again".to_owned()));
+            }
+            self.take_plain(&packet, at).map_err(|(_, text)| failed(text))?;
+        }
+        Ok(())
+    }
+
+    fn take_plain(&mut self, packet: &Packet<'_>, at: usize) -> Result<(), Error> {
+        if packet.is_other {
             self.lose(at, "packets of other data sources", "track events alone are read");
-            self.sequences.entry(packet.sequence).or_default().advance(&packet);
-            return Ok(());
+        }
+        let is_known = self.sequences.contains_key(&packet.sequence);
+        if packet.follows_gap && !packet.is_first && is_known {
+            self.lose(at, "gaps in sequences of packets", "the recorder dropped the packets before");
         }
         let sequence = self.sequences.entry(packet.sequence).or_default();
         if packet.flags & CLEARED != 0 {
@@ -180,13 +238,13 @@ impl Packets {
         if let Some(snapshot) = packet.snapshot {
             sequence.follow(snapshot)?;
         } else if packet.event.is_none() {
-            sequence.advance(&packet);
+            sequence.advance(packet);
         }
         if let Some(descriptor) = packet.descriptor {
             self.describe(descriptor)?;
         }
         match packet.event {
-            Some(event) => self.event(&packet, event, at),
+            Some(event) => self.event(packet, event, at),
             None => Ok(()),
         }
     }
@@ -308,8 +366,22 @@ impl Packets {
             let row = &mut self.run.threads[thread as usize];
             (row.process, row.tid, row.name) = (process, track.tid, name.clone());
         }
+        self.set_beside();
         self.add_flows();
         self.run
+    }
+
+    /// Tracks without a thread are rows beside the threads of their process, if it has threads with sections.
+    fn set_beside(&mut self) {
+        let threads = &mut self.run.threads;
+        let with_threads: FxHashSet<ProcessRow> = threads
+            .iter()
+            .filter(|thread| thread.tid.is_some() && !thread.spans.is_empty())
+            .map(|thread| thread.process)
+            .collect();
+        for thread in threads.iter_mut().filter(|thread| thread.tid.is_none()) {
+            thread.is_beside = with_threads.contains(&thread.process);
+        }
     }
 
     /// Gives each end the newest open begin of its track, in the order of time: packets of several sequences, which may
@@ -465,6 +537,17 @@ impl Sequence {
         let ns = u64::try_from(ns).ok().filter(|ns| *ns <= i64::MAX as u64);
         ns.ok_or_else(|| format!("time {time} is beyond the clock of 2^63 ns"))
     }
+}
+
+/// The content of compressed packets (zlib), of this many bytes at most.
+fn unpacked(bytes: &[u8], most: usize) -> Result<Vec<u8>, String> {
+    let mut content = Vec::new();
+    let mut reader = flate2::read::ZlibDecoder::new(bytes).take(most as u64 + 1);
+    reader.read_to_end(&mut content).map_err(|error| error.to_string())?;
+    if content.len() > most {
+        return Err(format!("all compressed packets together have more than {} GiB", MAX_UNPACKED >> 30));
+    }
+    Ok(content)
 }
 
 fn each<'a>(

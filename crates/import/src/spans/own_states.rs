@@ -1,11 +1,18 @@
-//! The states of taskscope by their labels, which its exports write as categories and descriptions.
+//! The states of taskscope by their labels, which its exports write as categories and descriptions; and the kinds of rows
+//! that exports add beside threads.
 
 use super::run::Activity;
 use taskscope_event::models::instrument::class;
 use taskscope_execution::{Group, State};
 
+/// Kinds of sections in rows beside threads, as `export` names them. Their time is that of a thread once more.
+const BESIDE: [&str; 2] = ["uncertain", "device call"];
+
 /// The meaning of the time of a section in this category: that of the state with this label, else code of the program.
 pub(crate) fn activity_of(label: &str) -> Activity {
+    if BESIDE.contains(&label) {
+        return Activity::State(class::UNKNOWN);
+    }
     State::ALL.into_iter().find(|state| state.label() == label).map_or(Activity::Task, activity)
 }
 

@@ -40,10 +40,13 @@ pub struct Thread {
     pub spans: Vec<Span>,
     /// Its points, in any order.
     pub points: Vec<Point>,
+    /// Whether it is a row beside the threads of its process, such as one of asynchronous sections: its sections of the
+    /// program's code are states, not tasks, and its time is not that of a worker.
+    pub is_beside: bool,
 }
 
 /// The meaning of a kind's time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Activity {
     /// Code of the program: each span is a task.
     Task,

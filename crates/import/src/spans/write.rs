@@ -2,7 +2,7 @@
 
 use super::device_events::write_devices;
 use super::numbers::{Numbers, loom};
-use super::run::{Activity, Run, Thread};
+use super::run::{Activity, Kind, Run, Span, Thread};
 use super::stream::{EventFile, text};
 use super::thread_events::{Irregular, Mark, Step, play};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -134,7 +134,23 @@ fn classes(run: &Run) -> Classes<'_> {
             classes.entry(&kind.name).or_default().insert(class);
         }
     }
+    for thread in run.threads.iter().filter(|thread| thread.is_beside) {
+        for span in &thread.spans {
+            let kind = &run.kinds[span.kind as usize];
+            if let Activity::State(class) = activity_in(thread, kind) {
+                classes.entry(&kind.name).or_default().insert(class);
+            }
+        }
+    }
     classes
+}
+
+/// The meaning of a kind's time in a thread.
+fn activity_in(thread: &Thread, kind: &Kind) -> Activity {
+    match kind.activity {
+        Activity::Task if thread.is_beside => Activity::State(instrument::class::USEFUL),
+        activity => activity,
+    }
 }
 
 /// The meanings of the numbers that the threads of a process use.
@@ -142,11 +158,14 @@ fn names(run: &Run, threads: &[&Thread], classes: &Classes<'_>, file: &mut Event
     let none = text("");
     let outside = (OUTSIDE.to_le_bytes(), instrument::class::UNKNOWN.to_le_bytes());
     file.jumbo(at, instrument::STATE, &[&outside.0, &outside.1, &text(OUTSIDE_NAME), &none]);
-    let used: BTreeSet<u32> =
-        threads.iter().flat_map(|thread| thread.spans.iter().map(|span| span.kind)).collect();
-    for row in used {
+    let mut used: BTreeSet<(u32, Activity)> = BTreeSet::new();
+    for thread in threads {
+        let of_span = |span: &Span| (span.kind, activity_in(thread, &run.kinds[span.kind as usize]));
+        used.extend(thread.spans.iter().map(of_span));
+    }
+    for (row, activity) in used {
         let kind = &run.kinds[row as usize];
-        match kind.activity {
+        match activity {
             Activity::Task => {
                 let numbers = [row + 1, kind.line].map(u32::to_le_bytes).concat();
                 file.jumbo(at, instrument::TASK_KIND, &[&numbers, &text(&kind.name), &text(&kind.file)]);
@@ -208,7 +227,7 @@ fn thread_events(
     let mut tasks: FxHashMap<u32, u64> = FxHashMap::default();
     play(thread, marks, |at, step| {
         let kind_of = |row: u32| thread.spans[row as usize].kind;
-        let activity = |row: u32| run.kinds[kind_of(row) as usize].activity;
+        let activity = |row: u32| activity_in(thread, &run.kinds[kind_of(row) as usize]);
         match step {
             Step::Enter(row) if activity(row) == Activity::Task => {
                 *last_task += 1;
