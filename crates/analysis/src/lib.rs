@@ -49,6 +49,7 @@ mod timeline;
 mod turns;
 mod wait_chains;
 mod wait_for_graph;
+mod worker_waits;
 
 pub use blame::{Charge, Culprit, StateCharge, WaitPart, split_lock_waits};
 pub use by_state::ByState;
@@ -76,6 +77,7 @@ pub use teams::{Load, ParallelConstruct, Worksharing, parallel_constructs, works
 pub use thread_waits::{WaitPartOf, WaitsAt, thread_waits};
 pub use wait_chains::{Call, Root, Tie};
 pub use wait_for_graph::{Letter, Shares};
+pub use worker_waits::worker_waits;
 
 use taskscope_execution::{Execution, Tally};
 

@@ -4,7 +4,7 @@ mod common;
 
 use common::annotations::*;
 use common::*;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 #[test]
 fn everything_reported_is_counted_by_name() {
@@ -47,20 +47,39 @@ fn a_profile_records_nothing_of_itt() {
     assert_eq!(recorded(here.path(), &program, &["--mode", "profile"]), "not recorded");
 }
 
-#[test]
-fn nodes_of_a_flow_graph_are_named_and_threads_of_onetbb_are_workers() {
+/// Builds a program that uses oneTBB; `None` without its headers.
+fn of_onetbb(here: &Path, source: &str) -> Option<PathBuf> {
     if !Path::new("/usr/include/tbb/flow_graph.h").exists() {
         taskscope_prerequisite::missing("libtbb-dev is not installed");
-        return;
+        return None;
     }
-    let here = tempfile::tempdir().unwrap();
-    let program = here.path().join("graph");
+    let program = here.join("program");
     let mut build = std::process::Command::new("g++");
-    build
-        .args(["-O1", "-DTBB_USE_PROFILING_TOOLS=1", "-o"])
-        .arg(&program)
-        .arg(program_source("flow_graph.cpp"));
+    build.args(["-g", "-O1", "-DTBB_USE_PROFILING_TOOLS=1", "-o"]).arg(&program).arg(program_source(source));
     assert!(output(build.args(["-ltbb", "-pthread"])).status.success());
+    Some(program)
+}
+
+/// The events of oneTBB know that a thread is blocked, those of threads by whom.
+#[test]
+fn a_lock_in_the_body_of_an_algorithm_is_a_finding_of_its_own() {
+    let here = tempfile::tempdir().unwrap();
+    let Some(program) = of_onetbb(here.path(), "tbb_lock.cpp") else { return };
+    recorded(here.path(), &program, &["--threads"]);
+    let report = report(&here.path().join("trace"));
+    let findings = report["findings"].as_array().unwrap();
+    let ns = |finding: &serde_json::Value| finding["ns"].as_u64().unwrap();
+    let lock = findings.iter().find(|finding| finding["cause"] == "lock").unwrap();
+    let text = lock["text"].as_str().unwrap();
+    assert!(text.contains("wait for mutex cache_mutex, held by evict"), "{text}");
+    let blocked: u64 = findings.iter().filter(|finding| finding["cause"] == "blocked").map(ns).sum();
+    assert!(blocked < ns(lock), "{findings:?}");
+}
+
+#[test]
+fn nodes_of_a_flow_graph_are_named_and_threads_of_onetbb_are_workers() {
+    let here = tempfile::tempdir().unwrap();
+    let Some(program) = of_onetbb(here.path(), "flow_graph.cpp") else { return };
     recorded(here.path(), &program, &[]);
     let report = report_of_annotations(here.path());
     let begins = begins(&report);

@@ -260,11 +260,20 @@ impl WaitWords<'_> {
     pub fn tied(&mut self, tie: Tie) -> TiedThread {
         let (role, what) = match tie {
             Tie::Holds(_) => ("holds", "lock"),
+            Tie::Wakes(_) if self.leaves_monitor(tie) => ("holds", "unlock"),
             Tie::Wakes(_) => ("wakes", "wake"),
             Tie::IsJoined(..) => ("joined", "thread"),
         };
         let (place, code) = self.write_call(what, tie);
         TiedThread { role: Word::Borrowed(role), place, code }
+    }
+
+    /// Whether a thread is woken because another one leaves a monitor of Java, which is a lock: each thread waits for it at a
+    /// condition of its own.
+    pub fn leaves_monitor(&self, tie: Tie) -> bool {
+        let Tie::Wakes(call) = tie else { return false };
+        let code = self.session.places.code(call.site);
+        code.frame.function.as_deref().is_some_and(|name| name.starts_with("ObjectMonitor::Exit"))
     }
 
     /// A call in which threads wait for an object of this kind.

@@ -12,8 +12,13 @@ use taskscope_cause::{Blamed, Cause, Pattern, Runtime};
 use taskscope_execution::{CpuFacts, Execution, SiteIndex, State};
 use taskscope_session::{Places, Session};
 
-/// All findings of threads with events, with names: hangs first, then the largest.
-pub(crate) fn findings_of_events(session: &Session, analysis: &Analysis) -> Vec<NamedFinding> {
+/// All findings of threads with events, with names: hangs first, then the largest. `name_waits` replaces some by others before they
+/// are put in order.
+pub(crate) fn findings_of_events(
+    session: &Session,
+    analysis: &Analysis,
+    name_waits: impl FnOnce(&mut Vec<NamedFinding>),
+) -> Vec<NamedFinding> {
     let places = &session.places;
     let mut merged: Vec<NamedFinding> = Vec::new();
     let mut known: FxHashMap<_, usize> = FxHashMap::default();
@@ -86,6 +91,7 @@ pub(crate) fn findings_of_events(session: &Session, analysis: &Analysis) -> Vec<
     for finding in merged.iter_mut().filter(|finding| finding.cause == Cause::Device) {
         finding.text.push_str(&operations_sentence(session, analysis, finding));
     }
+    name_waits(&mut merged);
     let mut merged = numbered(merged, |cause| crate::runtime::adviser(session, cause));
     for finding in merged.iter_mut().filter(|finding| finding.hang.is_some()) {
         let advice = hang_words(session, analysis, finding).and_then(|hang| hang.advice().into_iter().next());

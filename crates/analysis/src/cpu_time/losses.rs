@@ -9,6 +9,8 @@ use crate::wait_chains::{Call, Tie};
 pub enum LostTo {
     /// Threads could run and had no CPU, or waited for such threads.
     NoCpu,
+    /// The same, because they are bound to CPUs on which other threads of the program run: the first thread with that mask.
+    Bound(ThreadIndex),
     /// Threads wait for another thread.
     Wait {
         /// `taskscope_event::models::wait::kind`.

@@ -14,9 +14,11 @@
 //! 4. otherwise to sleep, if no thread waits for the outside; else nothing is to be done (*idle*).
 //!
 //! A thread that waits for requests would not run otherwise: in a wait for a peer, a timer, or the end of a thread, in one that is
-//! not over at the end, and in the last one before the thread ends. While a thread waits for one that has no CPU, the system is charged.
+//! not over at the end, and in the last one before the thread ends. While a thread waits for one that has no CPU, the system is charged,
+//! or, if that thread is bound to CPUs that others of the program use, its binding.
 
 mod activity;
+mod bound;
 mod charges;
 mod losses;
 mod pieces;
@@ -29,6 +31,7 @@ mod thread_states;
 use taskscope_execution::{CpuFacts, CpuSet, Execution, OsSource, ThreadIndex};
 
 use activity::Doing;
+use bound::BoundThreads;
 use charges::Charges;
 pub use losses::{CpuLoss, CpuTime, LostTo};
 use pieces::Pieces;
@@ -58,10 +61,12 @@ pub fn cpu_time(execution: &Execution) -> Option<CpuTime> {
         is_estimated: threads().any(|(_, row)| row.os_source == OsSource::Estimated),
     };
     for host in &hosts {
+        let bound = BoundThreads::of(execution, (&host.processes, &host.cpus), &ends);
         let mut pieces = Vec::new();
         for (thread, row) in threads().filter(|(_, row)| host.processes.contains(&row.process.index())) {
             time.threads_ns = time.threads_ns.saturating_add(row.track.end() - row.track.start());
-            Pieces { execution, ends: &ends, charges: &mut charges, to: &mut pieces }.add(thread);
+            let (charges, to) = (&mut charges, &mut pieces);
+            Pieces { execution, ends: &ends, bound: &bound, charges, to }.add(thread);
         }
         time.millicpus += host.millicpus;
         let wall = u128::from(host.last - host.first);
@@ -83,11 +88,12 @@ struct Host {
     millicpus: u64,
     first: u64,
     last: u64,
+    cpus: CpuSet,
 }
 
 /// The hosts; `None` if the CPUs of a process are not known.
 fn hosts(execution: &Execution) -> Option<Vec<Host>> {
-    let mut hosts: Vec<(&str, Host, CpuSet)> = Vec::new();
+    let mut hosts: Vec<(&str, Host)> = Vec::new();
     for (number, process) in execution.processes.iter().enumerate() {
         if process.has_cpus || process.last <= process.first {
             continue;
@@ -95,20 +101,20 @@ fn hosts(execution: &Execution) -> Option<Vec<Host>> {
         let facts: &CpuFacts = process.cpus.as_ref().filter(|facts| !facts.allowed.is_empty())?;
         let name = taskscope_execution::host(&process.loom);
         let quota = facts.quota.as_ref().map_or(u64::MAX, |quota| quota.millicpus);
-        let found = hosts.iter_mut().find(|(known, ..)| *known == name);
-        if let Some((_, host, cpus)) = found {
+        let found = hosts.iter_mut().find(|(known, _)| *known == name);
+        if let Some((_, host)) = found {
             host.processes.push(number);
             host.millicpus = host.millicpus.min(quota);
             (host.first, host.last) = (host.first.min(process.first), host.last.max(process.last));
-            cpus.add(&facts.allowed);
+            host.cpus.add(&facts.allowed);
         } else {
             let (first, last) = (process.first, process.last);
-            let host = Host { processes: vec![number], millicpus: quota, first, last };
-            hosts.push((name, host, facts.allowed.clone()));
+            let (processes, cpus) = (vec![number], facts.allowed.clone());
+            hosts.push((name, Host { processes, millicpus: quota, first, last, cpus }));
         }
     }
-    for (_, host, cpus) in &mut hosts {
-        host.millicpus = host.millicpus.min(1000 * cpus.len() as u64);
+    for (_, host) in &mut hosts {
+        host.millicpus = host.millicpus.min(1000 * host.cpus.len() as u64);
     }
-    Some(hosts.into_iter().map(|(_, host, _)| host).collect())
+    Some(hosts.into_iter().map(|(_, host)| host).collect())
 }

@@ -4,6 +4,7 @@ use taskscope_event::models::wait::kind;
 use taskscope_execution::{Execution, ThreadIndex, ThreadWait};
 
 use super::activity::{Doing, MAX_PIECES, Piece};
+use super::bound::BoundThreads;
 use super::charges::Charges;
 use super::losses::LostTo;
 use super::scheduling::Scheduling;
@@ -13,6 +14,7 @@ use crate::wait_chains::{Call, ChainPart, Root, Tie, follow, object};
 pub(super) struct Pieces<'a> {
     pub(super) execution: &'a Execution,
     pub(super) ends: &'a [u64],
+    pub(super) bound: &'a BoundThreads,
     pub(super) charges: &'a mut Charges,
     pub(super) to: &'a mut Vec<Piece>,
 }
@@ -56,7 +58,10 @@ impl Pieces<'_> {
         while at < until {
             let (doing, end) = own.at(at);
             let end = end.min(until);
-            self.push(own.thread, at, end, doing);
+            match doing {
+                Doing::HasNoCpu => self.without_cpu(own.thread, own.thread, (at, end), doing),
+                _ => self.push(own.thread, at, end, doing),
+            }
             at = end;
         }
     }
@@ -73,8 +78,32 @@ impl Pieces<'_> {
         follow(execution, wait, from, until, &mut |part| parts.push(part));
         for part in parts {
             let doing = self.doing(own, wait, (kind, ends), &part);
-            self.push(own.thread, part.from, part.until, doing);
+            let is_counted = matches!(doing, Doing::HasNoCpu | Doing::Waits(_));
+            if part.root == Root::NoCpu && is_counted {
+                let without = if part.length == 0 { own.thread } else { part.thread };
+                self.without_cpu(own.thread, without, (part.from, part.until), doing);
+            } else {
+                self.push(own.thread, part.from, part.until, doing);
+            }
         }
+    }
+
+    /// Time of a thread in which this or an awaited thread has no CPU.
+    fn without_cpu(
+        &mut self,
+        thread: ThreadIndex,
+        without: ThreadIndex,
+        (from, until): (u64, u64),
+        doing: Doing,
+    ) {
+        let mut at = from;
+        for (mask, start, end) in self.bound.times_of(without, from, until) {
+            let number = self.charges.number(LostTo::Bound(mask));
+            self.push(thread, at, start, doing);
+            self.push(thread, start, end, Doing::Waits(number));
+            at = end;
+        }
+        self.push(thread, at, until, doing);
     }
 
     /// The activity in a part of a wait.

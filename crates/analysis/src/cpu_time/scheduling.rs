@@ -70,17 +70,26 @@ impl<'a> Scheduling<'a> {
 
     /// Whether it runs, or could run, for more than a small part of its life.
     pub(super) fn has_work(&self) -> bool {
+        let mut active = 0;
+        self.outside_of_waits(&mut |from, until, doing| {
+            if matches!(doing, Doing::Runs | Doing::HasNoCpu) {
+                active += until - from;
+            }
+        });
+        let track = &self.execution.threads[self.thread.index()].track;
+        active.saturating_mul(WORKS_PARTS) >= track.end().saturating_sub(track.start())
+    }
+
+    /// Hands over the times outside of recorded waits, in their order, with the activity in each.
+    pub(super) fn outside_of_waits(&self, take: &mut impl FnMut(u64, u64, Doing)) {
         let track = &self.execution.threads[self.thread.index()].track;
         let (start, end) = (track.start(), track.end());
-        let mut active = 0;
         let mut add = |from: u64, until: u64| {
             let mut at = from;
             while at < until {
                 let (doing, next) = self.at(at);
                 let next = next.min(until);
-                if matches!(doing, Doing::Runs | Doing::HasNoCpu) {
-                    active += next - at;
-                }
+                take(at, next, doing);
                 at = next;
             }
         };
@@ -90,7 +99,6 @@ impl<'a> Scheduling<'a> {
             at = at.max(wait.end);
         }
         add(at, end);
-        active.saturating_mul(WORKS_PARTS) >= end - start
     }
 
     /// The activity outside of recorded waits at an instant, and until when it is the same.

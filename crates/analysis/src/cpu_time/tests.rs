@@ -125,6 +125,27 @@ fn while_the_holder_has_no_cpu_the_system_is_charged() {
     assert!(to == LostTo::NoCpu && is_wait(wait, kind::MUTEX), "{rows:?}");
 }
 
+/// Threads 0 and 1 are bound to CPU 0, on which thread 0 runs until 400 and after 900, and thread 2 waits for thread 1.
+#[test]
+fn threads_that_are_bound_to_an_occupied_cpu_are_charged_to_their_binding() {
+    let mut run = Run::of(3);
+    run.begins(2, 100, LOCK);
+    run.at(1, 800, ThreadWaitChange::HandsOver { object: LOCK, site: SiteIndex(5) });
+    run.ends(2, 800);
+    let mut execution = run.finish(2000, &[(0, 400, 900), (1, 0, 700), (1, 900, 1000)]);
+    for thread in &mut execution.threads[..2] {
+        thread.cpus = Some(CpuSet::of([0]));
+    }
+    let (_, rows) = losses(&execution);
+    let bound = |time: &CpuTime| {
+        let rows = time.losses.iter().filter(|loss| matches!(loss.to, LostTo::Bound(ThreadIndex(0))));
+        rows.map(|loss| loss.threads_ns).sum::<u64>()
+    };
+    // Thread 1 until 400 and from 900, thread 0 from 700 until 900, thread 2 from 100 until 400, which waits for thread 1. From 400
+    // until 700, another program has the CPU.
+    assert_eq!(bound(&cpu_time(&execution).unwrap()), 500 + 200 + 300, "{rows:?}");
+}
+
 #[test]
 fn threads_that_would_run_share_the_unused_cpus() {
     let mut run = Run::of(3);

@@ -13,6 +13,8 @@ mod rows;
 mod samples;
 mod text;
 mod threads;
+mod wait_rows;
+mod worker_waits;
 
 pub(crate) use rows::finding_row;
 pub use rows::{CpuTimes, FindingRow, Findings, Losses, Whose};
@@ -26,6 +28,7 @@ use crate::words;
 use taskscope_analysis::Analysis;
 use taskscope_analysis::call_paths::TaskContext;
 use taskscope_session::Session;
+use worker_waits::name_waits;
 
 impl Whose {
     /// The owners of the time of a trace.
@@ -62,7 +65,7 @@ impl Findings {
             }
             Whose::Workers | Whose::Cpus => {}
         }
-        let rows = words::findings_of_events(session, analysis);
+        let rows = words::findings_of_events(session, analysis, |found| name_waits(session, analysis, found));
         let (ledger, efficiency) = (&analysis.ledger, &analysis.efficiency);
         let base_ns = ledger.capacity_ns;
         let counted_ns = base_ns.saturating_sub(efficiency.start_ns);

@@ -203,6 +203,9 @@ impl Rows {
                 let key = (cause, blamed, object.clone(), by_text.clone());
                 let row = self.row(key, (state, charged), confidence, ns);
                 (row.object, row.by) = (object, by_text);
+                if of == kind::GIL {
+                    row.finding.pattern = Some(Pattern::InterpreterLock);
+                }
                 row.note(place, part.ns);
             }
             (meaning @ (WaitMeaning::Sleeps | WaitMeaning::Device), _) => {

@@ -1,0 +1,330 @@
+//! Findings of recorded waits of threads, one per object and culprit: sums while they are made, and their sentences.
+
+use crate::cpus::mask_of;
+use crate::format::{Unit, percent, time};
+use crate::named_finding::NamedFinding;
+use crate::thread_waits::{WaitWords, chain_text, kind_word};
+use crate::words::{Source, sentence};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use taskscope_analysis::{Call, Confidence, LostTo, Tie};
+use taskscope_cause::{Blamed, Cause, Pattern};
+use taskscope_event::models::wait::kind;
+use taskscope_execution::{Execution, ObjectIndex, SiteIndex, State, ThreadIndex};
+use taskscope_session::Session;
+
+use super::rows::Whose;
+
+/// Places that the evidence names.
+const MAX_PLACES: usize = 3;
+
+/// A finding while it is summed up.
+struct Row {
+    finding: NamedFinding,
+    threads_ns: u64,
+    /// Waiting time by the place of the wait.
+    places: Vec<(String, u64)>,
+    /// The awaited object: `mutex cache_mutex`.
+    object: String,
+    /// The charged thread: `held by evict [lock at cache.cc:88]`.
+    by: String,
+}
+
+/// Findings by their words, while they are summed up.
+pub(super) struct WaitRows<'a> {
+    words: WaitWords<'a>,
+    session: &'a Session,
+    /// The waits for each object, to name objects without a name.
+    waited_for: FxHashMap<ObjectIndex, WaitedFor>,
+    /// Confidence in complete chains.
+    sure: Confidence,
+    numbers: FxHashMap<(Cause, Blamed, String, String), usize>,
+    rows: Vec<Row>,
+}
+
+impl<'a> WaitRows<'a> {
+    /// `sure` is the confidence in complete chains.
+    pub fn of(session: &'a Session, sure: Confidence) -> WaitRows<'a> {
+        WaitRows {
+            words: WaitWords::of(session),
+            session,
+            waited_for: waited_for(&session.execution),
+            sure,
+            numbers: FxHashMap::default(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds a loss: its nanoseconds, and those of the threads concerned.
+    pub fn add(&mut self, to: LostTo, loss: (u64, u64)) {
+        let unsure = self.sure.min(Confidence::Medium);
+        match to {
+            LostTo::NoCpu => {
+                self.plain(loss, (Cause::CpuNone, Blamed::System), State::OutOfCpu, self.sure);
+            }
+            LostTo::Bound(thread) => self.bound(loss, thread),
+            LostTo::Handover => {
+                self.plain(loss, (Cause::Wait, Blamed::Nobody), State::Blocked, unsure);
+            }
+            LostTo::Alone => {
+                self.plain(loss, (Cause::Wait, Blamed::Serial), State::Idle, self.sure);
+            }
+            LostTo::Idle => {
+                let row = self.plain(loss, (Cause::Wait, Blamed::Nobody), State::Idle, unsure);
+                row.finding.pattern = Some(Pattern::NoWork);
+            }
+            LostTo::BlockedUnknown => {
+                self.plain(loss, (Cause::Blocked, Blamed::Code), State::Blocked, Confidence::Low);
+            }
+            LostTo::Unknown => {
+                self.plain(loss, (Cause::Unknown, Blamed::Nobody), State::Unknown, Confidence::High);
+            }
+            LostTo::WaitUnknown(of, call) => {
+                let place = self.words.blocked(of, call).place.unwrap_or_default();
+                let object = kind_word(of).to_owned();
+                let key = (Cause::Blocked, Blamed::Code, object.clone(), place.clone());
+                let row = self.row(key, (State::Blocked, place), Confidence::Low);
+                row.object = object;
+                row.add(loss, None);
+            }
+            LostTo::Blocked(of, call) => {
+                let cause = if of == kind::FILE { Cause::BlockedIo } else { Cause::BlockedSleep };
+                let place = self.words.blocked(of, call).place.unwrap_or_default();
+                let key = (cause, Blamed::Code, place.clone(), String::new());
+                let row = self.row(key, (State::Blocked, place), unsure);
+                row.add(loss, None);
+            }
+            LostTo::Wait { kind, object, at, first, last, length, blocked } => {
+                let by = self.words.tied(first);
+                let root = (length > 1).then(|| self.words.tied(last));
+                let call = blocked.map(|(kind, call)| self.words.blocked(kind, call));
+                let by_text = chain_text(&by, root.as_ref(), length, call.as_ref());
+                let place = root.unwrap_or(by).place.unwrap_or_default();
+                let waiting = self.words.blocked(kind, at).place;
+                let is_monitor = self.words.leaves_monitor(first);
+                let object = match &waiting {
+                    Some(place) if is_monitor => format!("a monitor of Java in {place}"),
+                    waiting => self.object(kind, object, waiting.as_deref()),
+                };
+                let (cause, blamed) = match kind {
+                    _ if is_monitor || kind::has_holder(kind) => (Cause::Lock, Blamed::Holder),
+                    kind::THREAD_BARRIER => (Cause::WaitSync, Blamed::Waker),
+                    _ => (Cause::WaitSignal, Blamed::Waker),
+                };
+                let state = if cause == Cause::Lock { State::LockWait } else { State::Blocked };
+                // Of a word of memory it is known who wakes, not who had it.
+                let sure = if kind == kind::FUTEX || place.is_empty() { unsure } else { self.sure };
+                let key = (cause, blamed, object.clone(), by_text.clone());
+                let site = self.site(last);
+                let row = self.row(key, (state, place), sure);
+                if !row.finding.site.is_some() {
+                    row.finding.site = site;
+                }
+                if kind == kind::GIL {
+                    row.finding.pattern = Some(Pattern::InterpreterLock);
+                }
+                (row.object, row.by) = (object, by_text);
+                row.add(loss, waiting);
+            }
+        }
+    }
+
+    /// The findings with their sentences, times as parts of this time.
+    pub fn finish(self, all: (u64, Whose)) -> Vec<NamedFinding> {
+        let found: Vec<NamedFinding> = self.rows.iter().map(|row| row.finding.clone()).collect();
+        let source = Source::of(self.session, all.1.name(), &found);
+        let rows = self.rows.into_iter().map(|mut row| {
+            row.finish(all, &source);
+            row.finding
+        });
+        rows.collect()
+    }
+
+    fn plain(
+        &mut self,
+        loss: (u64, u64),
+        (cause, blamed): (Cause, Blamed),
+        state: State,
+        confidence: Confidence,
+    ) -> &mut Row {
+        let key = (cause, blamed, state.name().to_owned(), String::new());
+        let row = self.row(key, (state, String::new()), confidence);
+        row.add(loss, None);
+        row
+    }
+
+    /// Threads without a CPU because the program's own threads that are bound to the same CPUs run there.
+    fn bound(&mut self, loss: (u64, u64), thread: ThreadIndex) {
+        let cpus = mask_of(&self.session.execution, thread).unwrap_or_default();
+        let key = (Cause::CpuOversubscribed, Blamed::System, cpus.clone(), String::new());
+        let row = self.row(key, (State::Oversubscribed, String::new()), self.sure);
+        row.finding.pattern = Some(Pattern::Bound);
+        row.object = cpus;
+        row.add(loss, None);
+    }
+
+    fn row(
+        &mut self,
+        key: (Cause, Blamed, String, String),
+        what: (State, String),
+        confidence: Confidence,
+    ) -> &mut Row {
+        let (cause, blamed) = (key.0, key.1);
+        let number = *self.numbers.entry(key).or_insert(self.rows.len());
+        if number == self.rows.len() {
+            self.rows.push(Row {
+                finding: NamedFinding::new((cause, blamed), what, 0, confidence),
+                threads_ns: 0,
+                places: Vec::new(),
+                object: String::new(),
+                by: String::new(),
+            });
+        }
+        let row = &mut self.rows[number];
+        row.finding.confidence = row.finding.confidence.min(confidence);
+        row
+    }
+
+    /// The object in words. One without a name is named after the first wait for it, or, if one thread alone waits for it, as a
+    /// runtime does that parks each thread at an object of its own, after this wait.
+    fn object(&mut self, of: u32, object: ObjectIndex, waiting: Option<&str>) -> String {
+        let word = kind_word(of);
+        match self.words.object_name(of, object) {
+            // `pipe:[12]` has its kind in its name.
+            Some(name) if name.starts_with(word) => name,
+            Some(name) if !name.starts_with("0x") => format!("{word} {name}"),
+            _ => {
+                let known = self.waited_for.get(&object).copied();
+                if let (Some(WaitedFor { by: Some(_), .. }), Some(place), false) =
+                    (known, waiting, kind::has_holder(of))
+                {
+                    return format!("a {word} of the waiting thread, in {place}");
+                }
+                match known.and_then(|known| self.words.blocked(of, known.first).place) {
+                    Some(place) => format!("a {word} first waited for in {place}"),
+                    None => format!("a {word}"),
+                }
+            }
+        }
+    }
+
+    /// The site that is charged, if it is in the program's own code.
+    fn site(&self, tie: Tie) -> SiteIndex {
+        let site = match tie {
+            Tie::Holds(call) | Tie::Wakes(call) => call.site,
+            Tie::IsJoined(_, site) => site,
+        };
+        match site.is_some() && !self.session.places.code(site).is_of_language_library() {
+            true => site,
+            false => SiteIndex::NONE,
+        }
+    }
+}
+
+impl Row {
+    fn add(&mut self, (ns, threads_ns): (u64, u64), place: Option<String>) {
+        self.finding.ns += ns;
+        self.threads_ns += threads_ns;
+        if let Some(place) = place {
+            match self.places.iter_mut().find(|(known, _)| *known == place) {
+                Some((_, ns)) => *ns += threads_ns,
+                None => self.places.push((place, threads_ns)),
+            }
+        }
+    }
+
+    /// Writes the sentence and the evidence. Times are parts of this time.
+    fn finish(&mut self, (all_ns, whose): (u64, Whose), source: &Source) {
+        let Row { finding, threads_ns, places, object, by } = self;
+        finding.victims.add(finding.state, finding.ns);
+        let unit = Unit::for_total(all_ns);
+        let part = format!("{} of {} {}", unit.show(*threads_ns), unit.show(all_ns), whose.unit(unit));
+        let share = format!(
+            "{} of {}, {} of their time",
+            time(*threads_ns),
+            whose.name(),
+            percent(*threads_ns, all_ns)
+        );
+        finding.evidence = share.clone();
+        match (finding.cause, finding.blamed, finding.pattern) {
+            (Cause::Lock | Cause::WaitSync | Cause::WaitSignal, ..) => {
+                let preposition = if finding.cause == Cause::WaitSync { "in" } else { "for" };
+                finding.text = format!("{part} wait {preposition} {object}, {by}");
+                places.sort_by_key(|(_, ns)| Reverse(*ns));
+                let shown =
+                    places.iter().take(MAX_PLACES).map(|(place, ns)| format!("{place} {}", time(*ns)));
+                finding.evidence = format!("{share}; they wait in {}", shown.collect::<Vec<_>>().join(", "));
+            }
+            (Cause::BlockedSleep, ..) => {
+                finding.text = format!("threads sleep for {part} while CPUs are unused: {}", finding.place);
+            }
+            (Cause::BlockedIo, ..) => {
+                finding.text = format!("{part} wait for a device: {}", finding.place);
+            }
+            (Cause::Wait, Blamed::Serial, _) => {
+                finding.text = "CPUs are unused: only few threads have work".to_owned();
+            }
+            (Cause::CpuOversubscribed, _, Some(Pattern::Bound)) => {
+                finding.text = format!(
+                    "{part} without a CPU: threads are bound to CPUs {object}, which others of the program use"
+                );
+            }
+            (Cause::Wait, _, Some(Pattern::NoWork)) => {
+                finding.text =
+                    "no thread has work: all wait for requests, timers, input or other threads' ends"
+                        .to_owned();
+            }
+            (Cause::Wait, ..) => {
+                finding.text =
+                    format!("{part} are between a wake or a free lock and the woken thread's next step");
+            }
+            (Cause::Blocked, ..) if !object.is_empty() => {
+                finding.text = format!(
+                    "{part} wait for a {object} in {}; which thread ends the waits is not known",
+                    finding.place
+                );
+            }
+            (Cause::Blocked, ..) => {
+                finding.text = format!("{part} are blocked in calls that are not recorded");
+            }
+            (Cause::Unknown, ..) => {
+                finding.text = format!("{part} are not recorded: whether they ran is not known");
+            }
+            _ => finding.text = sentence(finding, source),
+        }
+    }
+}
+
+/// Whether a loss is not known.
+pub(super) const fn is_not_known(to: LostTo) -> bool {
+    matches!(to, LostTo::BlockedUnknown | LostTo::Unknown | LostTo::WaitUnknown(..))
+}
+
+/// The waits for an object.
+#[derive(Clone, Copy)]
+struct WaitedFor {
+    first_at: u64,
+    first: Call,
+    /// The only thread that waits for it; `None` if there are several.
+    by: Option<ThreadIndex>,
+}
+
+/// The waits for each object, over the whole run.
+fn waited_for(execution: &Execution) -> FxHashMap<ObjectIndex, WaitedFor> {
+    let whole = execution.whole();
+    let mut all: FxHashMap<ObjectIndex, WaitedFor> = FxHashMap::default();
+    for wait in &whole.thread_waits.waits {
+        let known = all.entry(wait.object).or_insert(WaitedFor {
+            first_at: u64::MAX,
+            first: Call::NONE,
+            by: Some(wait.thread),
+        });
+        known.by = known.by.filter(|thread| *thread == wait.thread);
+        if wait.start < known.first_at {
+            let path = whole.samples.path_of_call(wait.thread, wait.site, wait.start);
+            let path = path.unwrap_or(taskscope_execution::PathIndex::NONE);
+            (known.first_at, known.first) = (wait.start, Call { site: wait.site, path });
+        }
+    }
+    all
+}
