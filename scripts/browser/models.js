@@ -194,7 +194,8 @@ await step('however many views there are, rows keep their room, and chips tell w
 await step('what a program tells of itself is shown per thread or per task, in each behaviour, side by side', async () => {
   await three.page.goto(expected.walker);
   await ready(three.page);
-  await three.page.evaluate(() => window.taskscope.models);
+  await three.page.evaluate(() => Promise.all([window.taskscope.models, window.taskscope.nested]));
+  await three.page.evaluate(() => window.taskscope.setViews(['state']));
   await three.page.selectOption('#second', 'shown.thread.stacked.states');
   const labels = () => tree(`t.rows.filter((row) => row.foreign).map((row) => row.label)`);
   await eventually(async () => assert.deepEqual(await labels(), ['thread 100', 'thread 100 · 2', 'thread 101', 'thread 101 · 2']));

@@ -272,7 +272,7 @@ await step('a call names its message: partner, size, times, the late side, and a
   await two.page.evaluate(async (at) => { const v = window.taskscope; await v.open(v.timeline.rowOf(0), at); }, expected.talking.at);
   assert.equal(await two.page.textContent('#section-title'), 'MPI_Recv');
   const words = await two.page.textContent('#messages');
-  for (const part of ['from rank 1', '4\u202f096 bytes', 'sent 30.0 µs after its receive was posted']) assert.ok(words.includes(part), words);
+  for (const part of ['from rank 1', '4\u202f096 bytes', 'tag 7', 'sent 30.0 µs after its receive was posted']) assert.ok(words.includes(part), words);
   assert.deepEqual(await two.page.evaluate(() => window.taskscope.timeline.edges.map(({ kind, fromTrack, toTrack }) => [kind, fromTrack, toTrack])), [['message', 1, 0]]);
 });
 await step('the matrix has the message and the wait of each pair of processes', async () => {

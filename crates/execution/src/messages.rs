@@ -105,6 +105,8 @@ pub struct Message {
     pub call: u32,
     /// Size; `u64::MAX` if not known.
     pub bytes: u64,
+    /// The tag; none of a message recorded by the program itself.
+    pub tag: Option<i32>,
 }
 
 /// A process's part in a collective operation.

@@ -282,6 +282,36 @@ fn the_timeline_shows_names_colours_and_flows() {
     run("timeline.js", folder.path());
 }
 
+/// Two ranks that talk, of which the first submits the operations of one of two queues.
+fn talking_and_submitting() -> Page {
+    let mut session = Session::in_memory("talking.trace", talking());
+    session.devices = devices_of(12_000, 90_000);
+    session.devices.queues[1].pid = Some(17);
+    session.devices.queues[1].operations.iter_mut().for_each(|operation| operation.thread = 17);
+    Page::analysed(session)
+}
+
+#[test]
+fn rows_of_threads_have_their_queues_and_nested_sections_below() {
+    if !taskscope_prerequisite::has_browser(&scripts()) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let page = Arc::new(talking_and_submitting());
+    let viewer = Viewer::start(page.clone(), 0).unwrap();
+    std::fs::write(folder.path().join("talking.html"), html::report(&page)).unwrap();
+    let root = folder.path().join("walker.trace");
+    write_walker(&root);
+    let walker = Arc::new(Page::analysed(Session::open(&root).unwrap()));
+    let viewer_of_walker = Viewer::start(walker.clone(), 0).unwrap();
+    let expected = json!({
+        "talking": { "address": viewer.address(), "section": page.section_at(ThreadIndex(0), 20_000) },
+        "walker": { "address": viewer_of_walker.address(), "nested": walker.nested_list() },
+    });
+    std::fs::write(folder.path().join("expected.json"), expected.to_string()).unwrap();
+    run("rows.js", folder.path());
+}
+
 #[test]
 fn notes_and_links_outlive_the_page() {
     if !taskscope_prerequisite::has_browser(&scripts()) {

@@ -4,15 +4,20 @@ mod common;
 
 use common::{ask, viewer_of_trace};
 use serde_json::{Value, json};
+use std::sync::Arc;
+use taskscope_event::models::instrument as i;
 use taskscope_execution::ThreadIndex;
 use taskscope_execution::lod::Window;
 use taskscope_execution::view::View;
 use taskscope_session::Session;
 use taskscope_session::cache::Key;
 use taskscope_session::model_views::{KeptView, ModelViews, ViewName};
+use taskscope_testkit::bytes;
 use taskscope_testkit::generator::{Generator, Runtime};
+use taskscope_testkit::instrumented::InstrumentedThread;
 use taskscope_testkit::trace_builder::StreamBuilder;
-use taskscope_view::page::packed_model_rows;
+use taskscope_view::page::{CounterKind, Page, packed_model_rows};
+use taskscope_view::server::Viewer;
 
 #[test]
 fn values_over_the_network_are_those_that_were_played() {
@@ -83,7 +88,7 @@ fn a_trace_that_is_gone_has_no_views_of_models() {
 #[test]
 fn every_operation_of_a_queue_is_found_at_its_time_and_from_its_neighbours() {
     let (_folder, page, viewer) = viewer_of_trace();
-    let rows = page.queues.list().rows;
+    let rows = page.overview().devices.rows;
     assert_eq!(rows.len(), 3, "two lanes of one queue, one of the other: {rows:?}");
     let mut seen = 0;
     for (number, queue) in [(0, 0), (1, 0), (2, 1)] {
@@ -241,4 +246,43 @@ fn a_view_of_a_large_trace_is_played_once_and_again_when_the_trace_has_changed()
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() - 9]).unwrap();
     assert!(open().stored(name).is_none());
+}
+
+#[test]
+fn nested_sections_and_recorded_counters_are_those_of_the_events() {
+    let folder = tempfile::tempdir().unwrap();
+    let value = |key: u32, value: u64| bytes![key, value];
+    let thread = InstrumentedThread::new(7, 7)
+        .name(0, i::STATE, &bytes![40_u32, 0_u32], &[b"solve", b""])
+        .name(0, i::STATE, &bytes![41_u32, 0_u32], &[b"factor", b""])
+        .name(0, i::KEY, &bytes![1_u32, 2_u32, 0_u32], &[b"residual", b"", b"ppm"])
+        .name(0, i::KEY, &bytes![2_u32, 2_u32, 0_u32], &[b"constant", b"", b""])
+        .event(0, i::STATE_PUSH, &bytes![40_u32])
+        .event(1000, i::STATE_PUSH, &bytes![41_u32])
+        .event(2000, i::POINT, &value(1, 900))
+        .event(2500, i::POINT, &value(2, 5))
+        .event(3000, i::STATE_POP, &bytes![41_u32])
+        .event(4000, i::POINT, &value(1, 20))
+        .event(4500, i::POINT, &value(2, 5))
+        .event(8000, i::STATE_POP, &bytes![40_u32]);
+    thread.write(folder.path());
+    let page = Arc::new(Page::analysed(Session::open(folder.path()).unwrap()));
+    let viewer = Viewer::start(page.clone(), 0).unwrap();
+    let list: Value = serde_json::from_slice(&ask(&viewer, "/api/nested").body).unwrap();
+    let labels: Vec<_> = list["rows"].as_array().unwrap().iter().map(|row| &row["label"]).collect();
+    assert_eq!(labels, ["level 1", "level 2"]);
+    assert_eq!((&list["tells_more"], &list["is_cut"]), (&true.into(), &false.into()));
+    let found = |row: u32, at: u64, step| {
+        page.nested_at(row, at, step).map(|found| (found.label.unwrap(), found.start, found.end))
+    };
+    let factor = Some(("factor".to_owned(), 1000, 3000));
+    assert_eq!(found(1, 1500, None), factor);
+    assert_eq!(found(1, 0, Some(true)), factor);
+    assert_eq!(found(1, 3500, None), None);
+    assert_eq!(found(0, 1500, None), Some(("solve".to_owned(), 0, 8000)));
+    // A number that never changes is not a counter.
+    let counters = [json!({ "name": "recorded.0", "label": "residual [ppm], last value" })];
+    assert_eq!(list["counters"].as_array().unwrap()[..], counters);
+    let buckets = page.counter(CounterKind::Recorded(0)).range(page.start() + 2000, page.start() + 6000);
+    assert_eq!((buckets.min, buckets.max, buckets.mean()), (20, 900, Some(460.0)));
 }

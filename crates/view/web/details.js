@@ -47,7 +47,7 @@ export function remarkLines(found) {
 /** A value of a model's view in words. @param {any} found */
 export function valueWords(found) {
   // Numbers of what a program tells of itself are given by the viewer, and mean nothing to anybody.
-  if (String(found.view).startsWith('shown.')) return fitText(found.label, 90);
+  if (found.view === 'nested' || String(found.view).startsWith('shown.')) return fitText(found.label, 90);
   if (found.label) return `${fitText(found.label, 90)} (${found.value})`;
   return found.value === 0 ? 'nothing' : String(found.value);
 }
@@ -108,10 +108,11 @@ export function messageLines(found, trackName) {
   return (found.messages || []).map((message) => {
     const other = message.rank === null ? trackName(message.other) : `rank ${message.rank}`;
     const size = message.bytes === null ? '' : `, ${formatCount(message.bytes)} bytes`;
+    const tag = message.tag === null ? '' : `, tag ${message.tag}`;
     const length = Math.max(1, message.received - message.sent);
     const wait = message.sent - message.posted;
     const late = wait > 0 ? `: sent ${formatTime(wait)} after its receive was posted` : wait < 0 ? `: its receive was posted ${formatTime(-wait)} after it was sent` : '';
-    return `${message.is_sent ? 'to' : 'from'} ${other}${size}, sent at ${formatStart(message.sent, length)}, received at ${formatStart(message.received, length)}${late}`;
+    return `${message.is_sent ? 'to' : 'from'} ${other}${size}${tag}, sent at ${formatStart(message.sent, length)}, received at ${formatStart(message.received, length)}${late}`;
   });
 }
 
@@ -131,10 +132,18 @@ export function threadWaitLines(wait, trackName) {
   return lines;
 }
 
-/** Arrows of a section: messages, the thread that woke it or held its lock, the work that ended last before a wait did. @param {any} found */
+/** Operations of device queues that a section submitted, each in a line. @param {any} found @returns {string[]} */
+export function submissionLines(found) {
+  const { first, count } = found.submissions || { first: [], count: 0 };
+  const lines = first.map(({ label, submitted, start, end }) => `${fitText(label, 80)}: began ${formatTime(start - submitted)} after its submission, took ${formatTime(end - start)}`);
+  return count > first.length ? [...lines, `${formatCount(count - first.length)} more`] : lines;
+}
+
+/** Arrows of a section: messages, submissions, the thread that woke it or held its lock, the work that ended last before a wait did. @param {any} found */
 export function edgesOfSection(found) {
   const edge = (kind, fromTrack, from, toTrack, to) => ({ kind, fromTrack, from, toTrack, to, critical: false });
   const edges = (found.messages || []).map((message) => (message.is_sent ? edge('message', found.track, message.sent, message.other, message.received) : edge('message', message.other, message.sent, found.track, message.received)));
+  for (const { row, submitted, start } of (found.submissions || { first: [] }).first) edges.push({ ...edge('submission', found.track, submitted, row, start), toView: 'devices' });
   const wait = found.thread_wait;
   if (wait && wait.waker) edges.push(edge('wake', wait.waker.track, wait.waker.at, found.track, wait.end));
   else if (wait && wait.holders.length) edges.push(edge('wake', wait.holders.at(-1).track, wait.holders.at(-1).end, found.track, wait.end));

@@ -25,7 +25,7 @@ export function drawStack(timeline, row) {
  * What a row of numbers shows: minimum, mean and maximum of each bucket; of types only the mean.
  * @param {import('./timeline.js').TimelineView} timeline
  * @param {import('./rows.js').Row} row
- * @returns {{most: number, min: (number | null)[] | null, mean: (number | null)[], max: (number | null)[] | null, bucketNs: number, offset: number} | null}
+ * @returns {{most: number, least?: number, min: (number | null)[] | null, mean: (number | null)[], max: (number | null)[] | null, bucketNs: number, offset: number} | null}
  */
 function seriesOf(timeline, row) {
   const pixels = Math.max(1, Math.round(timeline.plotWidth));
@@ -48,11 +48,15 @@ export function numbersAt(timeline, row, at) {
 /** Draws a counter, or how many threads run tasks of a type. @param {import('./timeline.js').TimelineView} timeline @param {import('./rows.js').Row} row */
 export function drawCounter(timeline, row) {
   const data = seriesOf(timeline, row);
-  if (!data || data.most === 0) return;
+  if (!data) return;
+  // Nothing is at the bottom, unless there are values below it.
+  const [most, least] = [Math.max(0, data.most), Math.min(0, data.least || 0)];
+  if (most === least) return;
   const { context, theme } = timeline;
   const tall = row.height - 6;
-  const base = RULER + row.y - timeline.scrollY + row.height - 3;
-  const y = (value) => base - (value / data.most) * tall;
+  const bottom = RULER + row.y - timeline.scrollY + row.height - 3;
+  const y = (value) => bottom - ((value - least) / (most - least)) * tall;
+  const base = y(0);
   const top = data.max || data.mean;
   context.save();
   context.beginPath();
@@ -70,7 +74,7 @@ export function drawCounter(timeline, row) {
     context.globalAlpha = 0.3;
     context.fillRect(left, y(top[i]), wide, Math.max(0.5, low - y(top[i])));
     context.globalAlpha = data.max ? 0.65 : 1;
-    context.fillRect(left, low, wide, base - low);
+    context.fillRect(left, Math.min(low, base), wide, Math.abs(base - low));
     context.globalAlpha = 1;
     if (data.max) context.fillRect(left, y(data.mean[i]) - 0.75, wide, 1.5);
   }
@@ -79,6 +83,6 @@ export function drawCounter(timeline, row) {
   context.fillStyle = theme.text;
   context.font = '10px system-ui, sans-serif';
   context.textAlign = 'left';
-  const most = data.most >= 100 || Number.isInteger(data.most) ? formatCount(data.most) : data.most.toPrecision(2);
-  context.fillText(`most ${most}`, INDENT, base);
+  const words = data.most >= 100 || Number.isInteger(data.most) ? formatCount(data.most) : data.most.toPrecision(2);
+  context.fillText(`most ${words}`, INDENT, bottom);
 }

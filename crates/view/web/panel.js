@@ -5,7 +5,7 @@ import { formatCount, formatStart, formatTime, fitText, unitOf } from './format.
 import { placeOf } from './rows.js';
 import { isLarge, ownerOf } from './findings.js';
 import { remarksOfQueues } from './report_tables.js';
-import { blameLines, edgesOfSection, edgesOfTask, freeWords, messageLines, operationFacts, remarkLines, shortName, sectionTitle, valueWords } from './details.js';
+import { blameLines, edgesOfSection, edgesOfTask, freeWords, messageLines, operationFacts, remarkLines, shortName, submissionLines, sectionTitle, valueWords } from './details.js';
 
 /** @typedef {import('./viewer.js').Viewer} Viewer */
 
@@ -41,7 +41,7 @@ export function showOperation(viewer, found) {
       ['submitted at', found.submitted === null ? '–' : formatStart(found.submitted, found.end - found.start)], ...operationFacts(found)]),
     element('button', { type: 'button', onclick: () => viewer.timeline.select(found.start, found.end) }, 'select its time'));
   if (found.submitter !== null && found.submitted !== null) {
-    viewer.timeline.edges = [{ kind: 'creator', fromTrack: found.submitter, from: found.submitted, toView: 'devices', toTrack: found.track, to: found.start, critical: false }];
+    viewer.timeline.edges = [{ kind: 'submission', fromTrack: found.submitter, from: found.submitted, toView: 'devices', toTrack: found.track, to: found.start, critical: false }];
     viewer.timeline.redraw();
   }
   viewer.live.textContent = fitText(`${found.kind} ${found.label}, ${formatTime(found.end - found.start)}`, 300);
@@ -65,11 +65,12 @@ export async function showSection(viewer, found, isNewest) {
   const facts = [['state', found.label], ['where', nameOf(found.place)], ...(found.line && !found.place.includes(found.line) ? [['line', nameOf(found.line)]] : []), ['thread', name(found.track)], ['from', formatStart(found.start, lasts)], ['lasts', formatTime(lasts)],
     ...(found.call_bytes ? [['bytes', formatCount(found.call_bytes)]] : []), ...(found.region_name ? [['region', found.region_name]] : [])];
   const list = (words) => (words.length ? element('ul', {}, ...words.map((line) => element('li', {}, line))) : '');
-  const messages = messageLines(found, name);
+  const [messages, submissions] = [messageLines(found, name), submissionLines(found)];
+  const listed = (id, title, lines) => (lines.length ? element('div', { id }, element('h3', {}, title), list(lines)) : '');
   const select = element('button', { type: 'button', onclick: () => viewer.timeline.select(found.start, found.end) }, 'select its time (m)');
   const source = found.line ? element('button', { type: 'button', id: 'its-source', onclick: () => viewer.showSource() }, 'source (c)') : '';
   viewer.panel.replaceChildren(element('h2', { id: 'section-title' }, fitText(sectionTitle(found), 120)), factList(viewer, facts),
-    list([...blameLines(found, name), ...remarkLines(found)]), messages.length ? element('div', { id: 'messages' }, element('h3', {}, 'Messages'), list(messages)) : '', select, ' ', source);
+    list([...blameLines(found, name), ...remarkLines(found)]), listed('messages', 'Messages', messages), listed('submissions', 'Submitted to devices', submissions), select, ' ', source);
   viewer.timeline.edges = edgesOfSection(found);
   viewer.timeline.redraw();
   if (found.task_ref) await showTask(viewer, found.task_ref, false, isNewest);

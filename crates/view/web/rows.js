@@ -20,7 +20,11 @@ const SHARE = 26;
 /**
  * @typedef {{kind: 'node' | 'process' | 'view' | 'track' | 'counter' | 'stack', y: number, height: number, label: string,
  *   track?: number, view?: string, key?: string, tracks?: number[], counter?: string, slot?: number, foreign?: boolean, folds?: number, thread?: number | null}} Row
- * A foreign row is no thread of the execution: a row of a model's view, or of a device queue. A row that can be folded has how many `folds`.
+ * A foreign row is no thread of the execution: a row of a model's view, of a device queue, or a level of nested sections. A row that can be
+ * folded has how many `folds`.
+ *
+ * Views `isOfThreads` (device queues, nested sections) have rows that belong to threads. They are shown below their threads in the first view
+ * of threads; those whose threads are not listed are in a group of their own.
  */
 
 /** Text without what moves a cursor or turns the direction of writing. @param {string} text */
@@ -128,7 +132,14 @@ export function rowsOf(overview, views, collapsed, rowHeight, chosen = { words: 
     const label = typeof rank === 'number' ? `rank ${rank}, ${row.label.replace(/^thread /, '')}` : `${processLabel(processes[track.process])}, ${row.label}`;
     return { ...row, label };
   };
-  const ofView = (row, view) => ({ kind: 'track', height: rowHeight, label: row.label, track: row.track, view, foreign: true, thread: row.thread });
+  const ofView = (row, view) => ({ kind: 'track', height: rowHeight, label: row.label, track: row.track, view: view.name, foreign: true, thread: row.thread });
+  const trackOf = new Map(overview.tracks.map((track) => [track.track, track]));
+  /** A row with its thread in its name, as it is not below that. */
+  const ofViewAlone = (row, view) => {
+    const own = ofView(row, view);
+    const thread = view.isOfThreads && trackOf.get(row.thread);
+    return thread ? { ...own, label: `${ofThreadAlone(thread, view.name).label}, ${row.label}` } : own;
+  };
   const tracks = wanted.length ? overview.tracks.filter((track) => has(`${trackLabel(track)} ${processLabel(processes[track.process])} ${processes[track.process].node}`)) : overview.tracks;
   const nodes = [...new Set(tracks.map((track) => processes[track.process].node))];
   if (overview.tracks.length) add({ kind: 'stack', height: STACK, label: 'workers by state', key: 'all', tracks: overview.tracks.filter((track) => track.worker).map((track) => track.track) });
@@ -139,7 +150,7 @@ export function rowsOf(overview, views, collapsed, rowHeight, chosen = { words: 
     const own = overview.views.find((row) => row.name === view);
     const found = own && (own.rows || overview.tracks).find((row) => row.track === track);
     if (!found) return [];
-    if (own.rows) return [ofView(found, view)];
+    if (own.rows) return [ofViewAlone(found, own)];
     return [ofThreadAlone(found, view)];
   };
   const onTop = chosen.top.flatMap(rowOnTop);
@@ -147,21 +158,34 @@ export function rowsOf(overview, views, collapsed, rowHeight, chosen = { words: 
     add({ kind: 'view', height: HEADER, label: 'on top', key: 'top', folds: onTop.length });
     if (!collapsed.has('top')) onTop.forEach(add);
   }
-  for (const view of views) {
-    const words = overview.views.find((row) => row.name === view);
-    if (!words) continue;
+  const known = views.flatMap((view) => overview.views.find((row) => row.name === view) || []);
+  const ordered = orderedTracks(overview, tracks, chosen.order);
+  const host = overview.tracks.length ? known.find((view) => !view.rows) : undefined;
+  /** Rows below threads, by thread. @type {Map<number, any[]>} */
+  const below = new Map(host ? (ordered || tracks).map((track) => [track.track, []]) : []);
+  for (const view of known.filter((view) => view.isOfThreads)) {
+    for (const row of view.rows) below.get(row.thread)?.push({ ...ofView(row, view), label: `└ ${row.label}${row.submitters > 1 ? `, of ${row.submitters} threads` : ''}` });
+  }
+  /** A thread, and the rows below it. */
+  const addThread = (row, view) => {
+    add(row);
+    if (view === host?.name) (below.get(row.track) || []).forEach(add);
+  };
+  for (const words of known) {
+    const view = words.name;
     if (!words.rows && overview.tracks.length === 0) continue;
-    const own = words.rows ? words.rows.filter((row) => has(row.label)) : tracks;
-    const all = (words.rows || overview.tracks).length;
+    const rest = words.isOfThreads ? words.rows.filter((row) => !below.has(row.thread)) : words.rows;
+    if (words.isOfThreads && words.rows.length && !rest.length) continue;
+    const own = rest ? rest.filter((row) => has(ofViewAlone(row, words).label)) : tracks;
+    const all = (rest || overview.tracks).length;
     add({ kind: 'view', height: HEADER, label: `${words.rows ? words.label : `threads: ${words.label}`}${own.length < all ? ` (${own.length} of ${all} rows)` : ''}`, key: `view ${view}`, view, ...foldsOf(own.map((row) => row.track)) });
     if (collapsed.has(`view ${view}`)) continue;
     if (words.rows) {
-      for (const row of own) add(ofView(row, view));
+      for (const row of own) add(ofViewAlone(row, words));
       continue;
     }
-    const ordered = orderedTracks(overview, tracks, chosen.order);
     if (ordered) {
-      ordered.forEach((track) => add(ofThreadAlone(track, view)));
+      ordered.forEach((track) => addThread(ofThreadAlone(track, view), view));
       continue;
     }
     for (const node of nodes) {
@@ -181,7 +205,7 @@ export function rowsOf(overview, views, collapsed, rowHeight, chosen = { words: 
           add({ kind: 'stack', height: STACK, label: 'threads by state', key, tracks: own.map((track) => track.track) });
           continue;
         }
-        for (const track of own) add(ofThread(track, view));
+        for (const track of own) addThread(ofThread(track, view), view);
       }
     }
   }

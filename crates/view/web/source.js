@@ -50,7 +50,7 @@ async function overviewWith(base, token) {
 /** Lists the rows of device queues among the views of a run. @param {any} overview */
 function listDevices(overview) {
   const { devices } = overview;
-  if (devices.rows.length) overview.views.push({ name: 'devices', label: 'device queues', rows: devices.rows, values: devices.values });
+  if (devices.rows.length) overview.views.push({ name: 'devices', label: 'device queues', rows: devices.rows, values: devices.values, isOfThreads: true });
 }
 
 /** Buckets of a tile. */
@@ -119,6 +119,7 @@ export class ServerSource {
     }
     keepToken(token);
     listDevices(overview);
+    overview.views.push({ name: 'nested', label: 'nested sections', rows: [], values: [], isOfThreads: true, isAsked: false });
     return { source: new ServerSource(token, overview.start_ns, base), overview };
   }
 

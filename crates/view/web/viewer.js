@@ -12,7 +12,7 @@ import { trackLabel } from './rows.js';
 import { saveFile } from './files.js';
 import { timelinePng, timelineSvg } from './picture.js';
 import { onPaper } from './paper.js';
-import { fillViews, setViews, shownView, loadShown, showChosen, loadModels } from './views.js';
+import { fillViews, setViews, shownView, loadShown, showChosen, loadModels, loadNested } from './views.js';
 import { openSection, showOperation, showSection, factList, askTask, showTask, goToTask, showRun, showKeys } from './panel.js';
 import { pickState, highlightMatches, findMatch, highlightName } from './search.js';
 import { loadNotes, showNotes } from './notes.js';
@@ -152,8 +152,11 @@ export class Viewer {
     if (devices.rows.length) this.timeline.setViews(['state', 'devices']);
     this.drawLegend();
     this.showRun();
+    /** Whether no link says what to show. */
+    this.opensPlainly = location.hash.length < 2;
     this.restore();
     this.models = this.loadModels();
+    this.nested = loadNested(this);
     this.noted = loadNotes(this);
     // Names of values may be known only when a view was played. An older answer must not follow a newer one.
     source.onView = (view) => {

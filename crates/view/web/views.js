@@ -5,6 +5,11 @@ import { formatCount, fitText } from './format.js';
 
 /** @typedef {import('./viewer.js').Viewer} Viewer */
 
+/** The view of sections in sections. */
+export const NESTED = 'nested';
+/** Traces of more events are read for it only when it is chosen. */
+const MAX_READ_EVENTS = 3_000_000;
+
 /** Fills the lists of views: those of threads, then each family of the models' views. @param {Viewer} viewer */
 export function fillViews(viewer) {
   const options = () => {
@@ -47,6 +52,7 @@ export function shownView(viewer, name) {
 /** Asks for the rows of chosen views that the server must play first. @param {Viewer} viewer */
 export async function loadShown(viewer) {
   for (const name of viewer.timeline.views) {
+    if (name === NESTED) await loadNested(viewer, true);
     const view = shownView(viewer, name);
     if (!view || view.isAsked) continue;
     view.isAsked = true;
@@ -61,11 +67,46 @@ export async function loadShown(viewer) {
       viewer.say(error);
       return;
     }
-    viewer.timeline.layout();
-    viewer.timeline.scroll(viewer.wantedY === undefined ? 0 : viewer.wantedY - viewer.timeline.scrollY);
-    viewer.drawLegend();
+    placeRows(viewer);
   }
   viewer.wantedY = undefined;
+}
+
+/** Scrolls to where the address says, now that all rows are there. @param {Viewer} viewer */
+function placeRows(viewer) {
+  viewer.timeline.resize();
+  viewer.timeline.scroll(viewer.wantedY === undefined ? 0 : viewer.wantedY - viewer.timeline.scrollY);
+  viewer.drawLegend();
+}
+
+/**
+ * Asks for the nested sections and the recorded counters, which may take a pass over the trace: of a large one only when they are chosen.
+ * They are shown from the start if they tell more than the rows of threads, and no link says what to show.
+ * @param {Viewer} viewer
+ * @param {boolean} [isChosen]
+ */
+export async function loadNested(viewer, isChosen = false) {
+  const { overview, timeline } = viewer;
+  const view = overview.views.find((row) => row.name === NESTED);
+  if (!view || view.isAsked || (!isChosen && viewer.report.events > MAX_READ_EVENTS)) return;
+  view.isAsked = true;
+  try {
+    const { rows, values, counters, is_cut: isCut, tells_more: tellsMore } = await viewer.source.played(NESTED, {});
+    Object.assign(view, { rows, values });
+    if (isCut) view.label += ' (deeper than shown)';
+    overview.counters.push(...counters);
+    if (rows.length && tellsMore && viewer.opensPlainly && !timeline.views.includes(NESTED)) timeline.views = [...timeline.views, NESTED];
+    if (!rows.length) {
+      overview.views.splice(overview.views.indexOf(view), 1);
+      timeline.views = timeline.views.filter((name) => name !== NESTED);
+    }
+  } catch (error) {
+    view.isAsked = false;
+    if (isChosen) viewer.say(error);
+    return;
+  }
+  fillViews(viewer);
+  placeRows(viewer);
 }
 
 /** @param {Viewer} viewer */

@@ -98,6 +98,11 @@ impl Counter {
         self.value.iter().copied().max().unwrap_or(0)
     }
 
+    /// The smallest value ever.
+    pub fn min(&self) -> i64 {
+        self.value.iter().copied().min().unwrap_or(0)
+    }
+
     /// The buckets of a window, in time order.
     pub fn buckets(&self, window: Window) -> Vec<CounterBucket> {
         (window.first..window.first.saturating_add(u64::from(window.count)))

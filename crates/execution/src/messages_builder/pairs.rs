@@ -83,6 +83,7 @@ impl MessagesBuilder {
                 received: got.received,
                 call: got.call,
                 bytes: sent.bytes,
+                tag: Some(sent.tag),
             });
             self.wait(got.call, PeerWaitKind::LateSender, sent.process, sent.at);
             let ends = self.send_ends.get(&(sent.process, sent.post)).copied().unwrap_or(NONE);
@@ -104,7 +105,7 @@ impl MessagesBuilder {
                 reported.sends.into_iter().zip(reported.receipts)
             {
                 let (posted, call) = (received, NONE);
-                messages.push(Message { sender, sent, receiver, posted, received, call, bytes });
+                messages.push(Message { sender, sent, receiver, posted, received, call, bytes, tag: None });
             }
         }
         messages.sort_unstable_by_key(|message| {

@@ -79,8 +79,13 @@ impl Marks {
     pub fn read(root: &Path) -> Result<Marks, OpenError> {
         let trace = Trace::open(root, &OpenOptions::default())?;
         let names = Names::of(&trace);
+        Ok(Marks::of(&trace, &names))
+    }
+
+    /// The marks of an opened trace: a pass over all events.
+    pub fn of(trace: &Trace, names: &Names) -> Marks {
         let mut builder = Builder {
-            names: &names,
+            names,
             numbers: FxHashMap::default(),
             open: FxHashMap::default(),
             marks: Marks::default(),
@@ -93,8 +98,8 @@ impl Marks {
             })
             .collect();
         play(
-            &trace,
-            &names,
+            trace,
+            names,
             Behaviour::Stacked,
             |_| true,
             |item| {
@@ -102,7 +107,7 @@ impl Marks {
                 ControlFlow::Continue(())
             },
         );
-        Ok(builder.finish())
+        builder.finish()
     }
 }
 

@@ -7,6 +7,7 @@
 
 use super::drawing::Drawing;
 use super::drawn::{Drawn, DrawnName, DrawnView};
+use super::marks::Marks;
 use super::{Names, Space, play};
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::ControlFlow;
@@ -79,6 +80,11 @@ impl Views {
         let keys =
             (0..).zip(&self.keys).map(|(number, key)| (Drawn::Bursts(number), format!("bursts of {key}")));
         own.chain(keys).collect()
+    }
+
+    /// The marks of all threads: a pass over all events.
+    pub fn marks(&self) -> Marks {
+        Marks::of(&self.trace, &self.names)
     }
 
     /// The replayed share of the events, while a view is being made.

@@ -1,4 +1,4 @@
-//! Numbers over time: how many tasks wait to run, how many exist.
+//! Numbers over time: tasks that wait to run or exist, queues of devices, bytes on their way, what the program recorded.
 
 use super::Page;
 use super::apart::apart;
@@ -16,14 +16,25 @@ pub enum CounterKind {
     LiveTasks,
     /// Operations of a device queue that were submitted and have not begun.
     Queued(usize),
+    /// Bytes of messages that were sent and not received.
+    BytesInFlight,
+    /// A counter that the program or a library recorded.
+    Recorded(usize),
 }
 
 impl CounterKind {
-    /// All counters of a page.
+    /// All counters of a page; recorded ones once the nested sections are known.
     pub fn all(page: &Page) -> Vec<CounterKind> {
         let tasks = [CounterKind::ReadyTasks, CounterKind::LiveTasks];
         let tasks = tasks.into_iter().filter(|_| !page.execution.tasks.is_empty());
-        tasks.chain((0..page.queues.queues().len()).map(CounterKind::Queued)).collect()
+        let messages = &page.execution.communication.messages;
+        let bytes = messages.iter().any(|message| message.bytes != u64::MAX && message.bytes > 0);
+        let recorded = page.known_nested().map_or(0, |nested| nested.counters.len());
+        tasks
+            .chain(bytes.then_some(CounterKind::BytesInFlight))
+            .chain((0..page.queues.queues().len()).map(CounterKind::Queued))
+            .chain((0..recorded).map(CounterKind::Recorded))
+            .collect()
     }
 
     /// The name in addresses.
@@ -32,6 +43,8 @@ impl CounterKind {
             CounterKind::ReadyTasks => "ready_tasks".to_string(),
             CounterKind::LiveTasks => "live_tasks".to_string(),
             CounterKind::Queued(queue) => format!("queued.{queue}"),
+            CounterKind::BytesInFlight => "bytes_in_flight".to_string(),
+            CounterKind::Recorded(number) => format!("recorded.{number}"),
         }
     }
 
@@ -44,6 +57,8 @@ impl CounterKind {
                 let name = page.queues.queues().get(queue).map_or("", |queue| queue.name.as_str());
                 format!("{name}: submitted, not begun")
             }
+            CounterKind::BytesInFlight => "bytes sent, not received".to_string(),
+            CounterKind::Recorded(number) => page.nested().counters[number].label.clone(),
         }
     }
 
@@ -73,6 +88,12 @@ impl Page {
                 let known = operations.iter().filter(|operation| operation.append > 0);
                 count_lives(known.map(|operation| (operation.append, operation.start)), end)
             }),
+            CounterKind::BytesInFlight => self.bytes_in_flight.get_or_init(|| {
+                let messages = self.execution.communication.messages.iter();
+                let known = messages.filter(|message| message.bytes != u64::MAX);
+                sum_of(known.map(|message| (message.sent, message.received, message.bytes)), end)
+            }),
+            CounterKind::Recorded(number) => &self.nested().counters[number].counter,
         }
     }
 }
@@ -89,6 +110,26 @@ fn count_lives(lives: impl Iterator<Item = (u64, u64)>, until: u64) -> Counter {
     Counter::from_lives(begins, ends, until)
 }
 
+/// Adds an amount at each begin and takes it away at its end.
+fn sum_of(amounts: impl Iterator<Item = (u64, u64, u64)>, until: u64) -> Counter {
+    let mut steps: Vec<(u64, i64)> = Vec::with_capacity(2 * amounts.size_hint().0);
+    for (begin, end, amount) in amounts {
+        let amount = i64::try_from(amount).unwrap_or(i64::MAX);
+        steps.extend([(begin, amount), (end.max(begin), -amount)]);
+    }
+    steps.sort_unstable_by_key(|(at, _)| *at);
+    let mut sum = 0_i64;
+    let mut changes: Vec<(u64, i64)> = Vec::new();
+    for (at, step) in steps {
+        sum = sum.saturating_add(step);
+        match changes.last_mut().filter(|(last, _)| *last == at) {
+            Some((_, value)) => *value = sum,
+            None => changes.push((at, sum)),
+        }
+    }
+    Counter::from_changes(changes, until)
+}
+
 /// A counter in the buckets of a window; null if unknown.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CounterBuckets {
@@ -96,6 +137,8 @@ pub struct CounterBuckets {
     pub name: String,
     /// Its largest value in the run.
     pub most: i64,
+    /// Its smallest value in the run.
+    pub least: i64,
     /// Smallest value of each bucket.
     pub min: Vec<Option<i64>>,
     /// Mean of each bucket.
@@ -131,6 +174,7 @@ pub fn counter_buckets(page: &Page, kind: CounterKind, window: Window) -> Counte
     CounterBuckets {
         name: kind.name(),
         most: counter.max(),
+        least: counter.min(),
         min: buckets.iter().map(|b| (b.ns > 0).then_some(b.min)).collect(),
         mean: buckets.iter().map(|b| b.mean()).collect(),
         max: buckets.iter().map(|b| (b.ns > 0).then_some(b.max)).collect(),

@@ -20,6 +20,8 @@ pub struct MessageFacts {
     pub rank: Option<u32>,
     /// Size; null if unknown.
     pub bytes: Option<u64>,
+    /// The tag; null without one.
+    pub tag: Option<i32>,
     /// Send time.
     pub sent: u64,
     /// Time at which a receive was posted for it.
@@ -99,6 +101,7 @@ impl Page {
                 other: other.0,
                 rank: self.rank_of(other),
                 bytes: Some(message.bytes).filter(|bytes| *bytes != u64::MAX),
+                tag: message.tag,
                 sent: self.since_start(message.sent),
                 posted: self.since_start(message.posted),
                 received: self.since_start(message.received),

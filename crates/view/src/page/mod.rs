@@ -16,6 +16,7 @@ mod matches;
 mod matrix;
 mod messages;
 mod names;
+mod nested;
 mod notes;
 mod operations;
 mod overview;
@@ -47,6 +48,7 @@ pub use instances::Instance;
 pub use matches::Matches;
 pub use matrix::{CommunicationMatrix, MatrixCell, MatrixProcess};
 pub use names::Names;
+pub use nested::{NESTED, Nested, NestedList};
 pub use notes::{MAX_NOTES_BYTES, Note, NoteFile};
 pub use operations::OperationFacts;
 pub use overview::Overview;
@@ -110,8 +112,10 @@ pub struct Page {
     tracks_by_stream: FxHashMap<String, usize>,
     models: OnceLock<Option<Arc<ModelViews>>>,
     shown: OnceLock<Option<Arc<Views>>>,
+    nested: OnceLock<Arc<Nested>>,
     ready_tasks: OnceLock<Counter>,
     live_tasks: OnceLock<Counter>,
+    bytes_in_flight: OnceLock<Counter>,
     dependences: OnceLock<Dependences>,
     /// Rows of the calls of a communication library by thread, by begin.
     calls: OnceLock<Vec<Vec<u32>>>,
@@ -150,6 +154,10 @@ impl Page {
     pub fn reported(session: Session) -> Page {
         let page = Page::analysed_while(session, Timeline::of_sections, critical_path::critical_path);
         let type_rows = page.new_type_rows().of_sections(&page.execution);
+        // Its counters are on the page, too; those of a large trace would take a pass over it.
+        if page.report.events <= nested::MAX_READ_EVENTS {
+            page.nested();
+        }
         Page { type_rows: type_rows.into(), ..page }
     }
 
@@ -221,9 +229,11 @@ impl Page {
             tracks_by_stream,
             models: OnceLock::new(),
             shown: OnceLock::new(),
+            nested: OnceLock::new(),
             execution,
             ready_tasks: OnceLock::new(),
             live_tasks: OnceLock::new(),
+            bytes_in_flight: OnceLock::new(),
             dependences: OnceLock::new(),
             calls: OnceLock::new(),
             messages: OnceLock::new(),

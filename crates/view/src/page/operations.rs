@@ -4,6 +4,7 @@ use super::Page;
 use schemars::JsonSchema;
 use serde::Serialize;
 use taskscope_execution::devices::Operation;
+use taskscope_execution::{Span, ThreadIndex};
 
 /// An operation of a device queue. Times are nanoseconds since the start of the trace.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -43,7 +44,55 @@ pub struct OperationFacts {
     pub anomalies: Vec<&'static str>,
 }
 
+/// An operation that a section submitted. Times are nanoseconds since the start of the trace.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct SubmittedFacts {
+    /// The row of device queues.
+    pub row: u32,
+    /// Its name, else its kind.
+    pub label: String,
+    /// Begin of its submission.
+    pub submitted: u64,
+    /// Begin.
+    pub start: u64,
+    /// End.
+    pub end: u64,
+}
+
+/// Operations that a section submitted.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Submissions {
+    /// The first ones by begin, 16 at most.
+    pub first: Vec<SubmittedFacts>,
+    /// Number of all.
+    pub count: usize,
+}
+
+/// Listed operations of a section.
+const LISTED: usize = 16;
+
 impl Page {
+    /// Operations of device queues that a thread submitted in a section; `None` if there are none.
+    pub(super) fn submissions_of(&self, track: ThreadIndex, span: &Span) -> Option<Submissions> {
+        if self.queues.is_empty() {
+            return None;
+        }
+        let thread = self.execution.threads.get(track.index())?;
+        let pid = self.execution.processes.get(thread.process.index()).map(|process| process.pid);
+        let found = self.queues.submitted(pid, thread.tid, (span.start, span.end));
+        let first = found.iter().take(LISTED).map(|(row, operation, name)| {
+            let as_device = Operation { kind: operation.kind, ..Operation::default() };
+            SubmittedFacts {
+                row: *row,
+                label: if name.is_empty() { as_device.kind_name() } else { name }.to_owned(),
+                submitted: self.since_start(operation.append),
+                start: self.since_start(operation.start),
+                end: self.since_start(operation.end),
+            }
+        });
+        (!found.is_empty()).then(|| Submissions { first: first.collect(), count: found.len() })
+    }
+
     /// The operation of a row of the device queues at a time, or the one after or before it, with
     /// everything that is known of it. Times are nanoseconds since the start of the trace.
     pub fn operation(&self, row: u32, at: u64, step: Option<bool>) -> Option<OperationFacts> {

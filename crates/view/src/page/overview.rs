@@ -158,7 +158,7 @@ impl Overview<'_> {
             tracks: tracks.collect(),
             views: views.to_vec(),
             counters: counters.collect(),
-            devices: page.queues.list(),
+            devices: page.queues.list(|pid, tid| page.thread_of(pid, tid)),
             instances: instances.collect(),
             histograms: &page.histograms,
             critical_path: page.critical_path.as_ref(),

@@ -88,6 +88,10 @@ pub struct LaneRow {
     pub group: String,
     /// Process id; null if unknown.
     pub pid: Option<i64>,
+    /// The track of the thread that submitted most of its operations; null if none of them is in the trace.
+    pub thread: Option<usize>,
+    /// Threads that submitted its operations.
+    pub submitters: usize,
 }
 
 /// The operations of a device queue in a range.
@@ -184,14 +188,23 @@ impl Queues {
         Some((starts.min()?, operations().map(|o| o.end).max()?))
     }
 
-    /// The rows as a page lists them.
-    pub fn list(&self) -> LaneList {
+    /// The rows as a page lists them, with the track of a thread by process and thread id.
+    pub fn list(&self, track_of: impl Fn(Option<i64>, i64) -> Option<usize>) -> LaneList {
         let rows = self.lanes.iter().enumerate().map(|(row, lane)| {
             let queue = &self.queues[lane.queue];
             let several = self.lanes.iter().filter(|other| other.queue == lane.queue).count() > 1;
             let label =
                 if several { format!("{} lane {}", queue.name, lane.lane) } else { queue.name.clone() };
-            LaneRow { track: row, label, group: queue.device.clone(), pid: queue.pid }
+            let mut by_thread: HashMap<i64, usize> = HashMap::new();
+            for operation in lane.operations.iter().filter_map(|at| queue.operations.get(*at as usize)) {
+                *by_thread.entry(operation.thread).or_default() += 1;
+            }
+            let submitters = by_thread.len();
+            let mut by_thread: Vec<(i64, usize)> = by_thread.into_iter().collect();
+            by_thread.sort_unstable_by_key(|(thread, count)| (Reverse(*count), *thread));
+            let thread = by_thread.iter().find_map(|(thread, _)| track_of(queue.pid, *thread));
+            let (group, pid) = (queue.device.clone(), queue.pid);
+            LaneRow { track: row, label, group, pid, thread, submitters }
         });
         let named = (1..).zip(&self.names).filter(|(_, name)| !name.is_empty());
         LaneList { rows: rows.collect(), values: named.map(|(value, name)| (value, name.clone())).collect() }
@@ -301,6 +314,28 @@ impl Queues {
             let operations = lane.operations[first..end].iter();
             operations.filter_map(move |index| Some((row, queue, *queue.operations.get(*index as usize)?)))
         })
+    }
+
+    /// The operations that a thread submitted in `[low, high]` of the trace's clock, with their rows, by begin.
+    pub(super) fn submitted(
+        &self,
+        pid: Option<i64>,
+        tid: i64,
+        (low, high): (u64, u64),
+    ) -> Vec<(u32, QueueOperation, &str)> {
+        let of_lane = |(row, lane): (u32, &Lane)| {
+            let queue = &self.queues[lane.queue];
+            let is_of_process = queue.pid.is_none() || queue.pid == pid;
+            let operations = lane.operations.iter().filter_map(|at| queue.operations.get(*at as usize));
+            let own = operations.filter(move |o| {
+                is_of_process && o.thread == tid && o.append > 0 && o.append >= low && o.append <= high
+            });
+            let name = |o: &QueueOperation| queue.names.get(o.name as usize).map_or("", String::as_str);
+            own.map(move |o| (row, *o, name(o))).collect::<Vec<_>>()
+        };
+        let mut found: Vec<_> = (0..).zip(&self.lanes).flat_map(of_lane).collect();
+        found.sort_by_key(|(row, operation, _)| (operation.start, *row));
+        found
     }
 
     /// The operation of a row at a time of the trace's clock, or the one after or before it.

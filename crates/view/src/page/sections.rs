@@ -2,6 +2,7 @@
 
 use super::Page;
 use super::messages::{MessageFacts, ThreadWaitFacts};
+use super::operations::Submissions;
 use super::tasks::TaskReference;
 use crate::documents::Named;
 use schemars::JsonSchema;
@@ -48,6 +49,9 @@ pub struct SectionFacts {
     /// The reason for the wait.
     #[serde(flatten)]
     pub reason: WaitReason,
+    /// Operations of device queues that were submitted in it; absent without any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub submissions: Option<Submissions>,
     /// Length from which a wait of this state counts as long, nanoseconds; only of waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub long_from_ns: Option<u64>,
@@ -232,6 +236,7 @@ impl Page {
                 thread_wait: self.thread_wait_of(track, &span),
                 ..self.wait_reason(track, span)
             },
+            submissions: self.submissions_of(track, &span),
             long_from_ns: self.timeline.long_wait_ns(section.state),
             off_cpu_ns: (off > 0).then_some(off),
             off_cpu_estimated: (off > 0).then(is_estimated),

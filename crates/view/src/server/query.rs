@@ -1,6 +1,6 @@
 //! The question part of an address, read with limits.
 
-use crate::page::{Page, View};
+use crate::page::{NESTED, Page, View};
 use axum::http::StatusCode;
 use std::collections::HashMap;
 use taskscope_execution::ThreadIndex;
@@ -25,6 +25,8 @@ pub enum ViewOf {
     Shown(DrawnName),
     /// Lanes of device queues.
     Devices,
+    /// Levels of nested sections.
+    Nested,
 }
 
 /// The parameters of a request.
@@ -54,6 +56,7 @@ impl Query {
         match self.text("view") {
             "" => Ok(ViewOf::Threads(View::State)),
             "devices" => Ok(ViewOf::Devices),
+            NESTED => Ok(ViewOf::Nested),
             name => View::named(name)
                 .map(ViewOf::Threads)
                 .or_else(|| name.parse().ok().map(ViewOf::Model))

@@ -5,10 +5,11 @@ use super::query::{Query, Refused, ViewOf, refused};
 use crate::comparison::Comparison;
 use crate::html;
 use crate::page::{
-    Bars, CommunicationMatrix, CounterBuckets, CounterKind, Direction, Flows, Found, MAX_NOTES_BYTES,
-    MAX_SLICE_BYTES, Matches, ModelFamilies, NoteFile, OperationFacts, Overview, Page, Position, RangeTimes,
-    SearchTotals, SectionFacts, ShownList, ShownView, SliceError, SourceFacts, SourceOf, TaskFacts,
-    TaskQuery, ValueFacts, counter_buckets, packed_model_rows, packed_rows_with, stacked_rows,
+    Bars, CommunicationMatrix, CounterBuckets, CounterKind, Direction, Flows, Found,
+    MAX_NOTES_BYTES, MAX_SLICE_BYTES, Matches, ModelFamilies, NestedList, NoteFile, OperationFacts, Overview,
+    Page, Position, RangeTimes, SearchTotals, SectionFacts, ShownList, ShownView, SliceError, SourceFacts,
+    SourceOf, TaskFacts, TaskQuery, ValueFacts, counter_buckets, packed_model_rows, packed_rows_with,
+    stacked_rows,
 };
 use crate::report_json::Report;
 use axum::Router;
@@ -54,6 +55,8 @@ pub struct Answers<'p> {
     models: ModelFamilies,
     /// Views of the program's instrumentation, or one of them.
     shown: ShownAnswer,
+    /// Rows of nested sections, and recorded counters.
+    nested: NestedList,
     /// Progress of playing the trace for a view.
     progress: Progress,
     /// A task.
@@ -145,6 +148,7 @@ fn api(page: Arc<Page>) -> Router {
             "/models",
             get(|State(page): Shared| answer(page, None, |page, _| json(&page.model_families()))),
         )
+        .route("/nested", get(|State(page): Shared| answer(page, None, |page, _| json(&page.nested_list()))))
         .route("/shown", get(|State(page): Shared, RawQuery(q)| answer(page, q, shown)))
         .route("/progress", get(|State(page): Shared| answer(page, None, progress)))
         .route("/task", get(|State(page): Shared, RawQuery(q)| answer(page, q, task)))
@@ -238,6 +242,11 @@ fn rows(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
             let matches = highlighted(page, query)?;
             Ok(page.queues.packed(&rows, query.window(page, rows.len())?, matches.as_deref()))
         }
+        ViewOf::Nested => {
+            let nested = page.nested();
+            let rows = query.rows(nested.view.rows.len())?;
+            Ok(packed_model_rows(&nested.view, &rows, query.window(page, rows.len())?))
+        }
         ViewOf::Model(name) => {
             let view = model_view(page, name)?;
             let rows = query.rows(view.rows.len())?;
@@ -329,6 +338,7 @@ fn section(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
             json(&step.map_or_else(|| page.section_at(track, at), |later| page.neighbour(track, at, later)))
         }
         ViewOf::Devices => json(&page.operation(query.row(page.queues.len(), "track")?, at, step)),
+        ViewOf::Nested => json(&page.nested_at(query.row(page.nested().view.rows.len(), "track")?, at, step)),
         ViewOf::Model(name) => {
             let row = query.row(model_view(page, name)?.rows.len(), "track")?;
             json(&page.value_at(name, row, at, step))

@@ -93,8 +93,16 @@ pub fn talking() -> Execution {
     let call = Call { thread: threads[0], function, place, start: 11_000, end: 51_000, count, bytes, wait };
     execution.communication.calls.push(call);
     let (sender, receiver) = (threads[1], threads[0]);
-    let message =
-        Message { sender, sent: 41_000, receiver, posted: 11_000, received: 51_000, call: 0, bytes: 4096 };
+    let message = Message {
+        sender,
+        sent: 41_000,
+        receiver,
+        posted: 11_000,
+        received: 51_000,
+        call: 0,
+        bytes: 4096,
+        tag: Some(7),
+    };
     execution.communication.messages.push(message);
     for rank in 0..2 {
         execution.communication.ranks.insert(rank, Rank { job: 1, rank, ranks: 2 });

@@ -43,14 +43,16 @@ pub(super) fn call_of_words([who, start, end, wait, until, what, bytes]: [u64; 7
     Call { thread, function, place, start, end, count, bytes, wait }
 }
 
-pub(super) fn words_of_message(message: &Message) -> [u64; 6] {
-    let Message { sender, sent, receiver, posted, received, call, bytes } = *message;
-    [pair(sender.0, receiver.0), sent, posted, received, u64::from(call), bytes]
+pub(super) fn words_of_message(message: &Message) -> [u64; 7] {
+    let Message { sender, sent, receiver, posted, received, call, bytes, tag } = *message;
+    let tag = tag.map_or(0, |tag| pair(1, tag.cast_unsigned()));
+    [pair(sender.0, receiver.0), sent, posted, received, u64::from(call), bytes, tag]
 }
 
-pub(super) fn message_of_words([who, sent, posted, received, call, bytes]: [u64; 6]) -> Message {
+pub(super) fn message_of_words([who, sent, posted, received, call, bytes, tag]: [u64; 7]) -> Message {
     let (sender, receiver) = (ThreadIndex(high(who)), ThreadIndex(low(who)));
-    Message { sender, sent, receiver, posted, received, call: low(call), bytes }
+    let tag = (high(tag) == 1).then(|| low(tag).cast_signed());
+    Message { sender, sent, receiver, posted, received, call: low(call), bytes, tag }
 }
 
 pub(super) fn words_of_operation(o: &QueueOperation) -> [u64; 9] {

@@ -1,0 +1,87 @@
+// Drives the rows of the viewer: device queues and nested sections below their threads, counters.
+// Started by crates/view/tests/browser.rs with a folder that holds talking.html and expected.json.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { eventually, passed, ready, settled, startBrowser, step } from './browser.js';
+
+const folder = process.argv[2];
+const { talking, walker } = JSON.parse(readFileSync(join(folder, 'expected.json'), 'utf8'));
+const one = await startBrowser({ width: 1440, height: 900 });
+const { page } = one;
+/** @param {string} expression of the timeline `t` and the viewer `v` */
+const timeline = (expression) => page.evaluate(`(() => { const v = window.taskscope; const t = v.timeline; return ${expression}; })()`);
+const labels = () => timeline("t.rows.filter((row) => row.kind !== 'counter').map((row) => row.label)");
+const counters = () => timeline("t.rows.filter((row) => row.counter).map((row) => row.label)");
+const open = async (/** @type {string} */ address) => {
+  await page.goto('about:blank');
+  await page.goto(address);
+  await ready(page);
+  await page.evaluate(() => Promise.all([window.taskscope.models, window.taskscope.nested]));
+  await settled(page);
+};
+
+await step('a queue is below the thread that submits to it, others are in a group of their own', async () => {
+  await open(talking.address);
+  const threads = ['process 17 (rank 0)', 'thread 17', '└ queue 2', 'process 18 (rank 1)', 'thread 18'];
+  const alone = ['device queues', 'queue 1 lane 0', 'queue 1 lane 1'];
+  const all = ['workers by state', 'threads: state', ...threads, ...alone];
+  const own = async () => (await labels()).filter((label) => !label.startsWith('tasks: '));
+  assert.deepEqual(await own(), all);
+  assert.deepEqual(await counters(), ['bytes sent, not received', 'queue 1: submitted, not begun', 'queue 2: submitted, not begun']);
+  await page.selectOption('#order', 'nth');
+  assert.deepEqual(await own(), ['workers by state', 'threads: state', 'rank 0, 17', '└ queue 2', 'rank 1, 18', ...alone]);
+  await page.selectOption('#order', '');
+  await page.fill('#only', 'queue');
+  assert.deepEqual(await own(), ['workers by state', 'threads: state (0 of 2 rows)', 'device queues', 'queue 1 lane 0', 'queue 1 lane 1', 'rank 0, 17, queue 2']);
+  await page.fill('#only', '');
+});
+await step('a section lists what it submitted, with arrows to the row of the queue', async () => {
+  const { first, count } = talking.section.submissions;
+  assert.ok(first.length > 10 && count > first.length, `${first.length} of ${count}`);
+  await page.evaluate(async () => { const v = window.taskscope; await v.open(v.timeline.rowOf(0), 20000); });
+  const edges = await timeline("t.edges.filter((edge) => edge.kind === 'submission').map((edge) => [edge.from, edge.to, edge.toView, edge.toTrack])");
+  assert.deepEqual(edges, first.map(({ submitted, start, row }) => [submitted, start, 'devices', row]));
+  assert.equal(await timeline("t.rowOfPlace({ track: 2, view: 'devices' }).label"), '└ queue 2');
+  const words = await page.textContent('#submissions');
+  assert.ok(words.includes(`${count - first.length} more`), words);
+});
+await step('calls of MPI are nested sections on demand', async () => {
+  await page.evaluate(() => window.taskscope.setViews(['state', 'nested']));
+  await settled(page);
+  assert.ok((await labels()).includes('└ level 1'));
+  await page.evaluate(async () => { const v = window.taskscope; await v.open(v.timeline.rows.find((row) => row.view === 'nested'), 20000); });
+  await eventually(async () => assert.ok((await page.textContent('#panel')).includes('MPI_Recv')));
+});
+await step('ranges of a program are shown from the start, a row for each level', async () => {
+  await open(walker.address);
+  assert.deepEqual(await timeline('t.views'), ['state', 'nested']);
+  const levels = walker.nested.rows.map(({ label, thread }) => [`└ ${label}`, thread]);
+  assert.deepEqual(await timeline("t.rows.filter((row) => row.view === 'nested').map((row) => [row.label, row.thread])"), levels);
+  assert.ok(levels.length >= 5, `${levels.length} levels`);
+  const found = await timeline("t.source.json('section', { view: 'nested', track: 0, at: 3000 })");
+  assert.equal(found.label, 'RUNNING');
+  const canvas = await page.locator('canvas.timeline').boundingBox();
+  const [x, y] = await timeline("[t.xOf(3500), t.yOf(t.rows.find((row) => row.view === 'nested' && row.track === 0))]");
+  await page.mouse.move(canvas.x + x, canvas.y + y);
+  await eventually(async () => assert.ok((await page.textContent('#tip')).includes('nested sections: RUNNING')));
+});
+await step('a chip takes the levels away, and a link without them stays without', async () => {
+  await page.click('#chips button');
+  assert.deepEqual(await timeline('t.views'), ['state']);
+  await eventually(async () => assert.ok(page.url().includes('views=state&'), page.url()));
+  const address = page.url();
+  await open(address);
+  assert.deepEqual(await timeline('t.views'), ['state']);
+});
+await step('the report has queues below their threads, too', async () => {
+  await page.goto(pathToFileURL(join(folder, 'talking.html')).href);
+  await ready(page);
+  const own = await labels();
+  assert.ok(own.includes('└ queue 2'), own.join(' | '));
+});
+assert.deepEqual(one.problems, []);
+await one.close();
+passed();
