@@ -16,8 +16,12 @@ import tempfile
 import otf2
 from trace_processor import TraceProcessor
 
-ARROWS = ("task creations", "dependences", "messages", "device submissions")
-SECTIONS = ("sections", "device operations", "device calls", "uncertain intervals")
+ARROWS = ("task creations", "dependences", "messages", "device submissions", "ends of waits by other threads")
+# Rows beside the sections of threads, which are events in Paraver.
+BESIDE = ("uncertain intervals", "waits of threads for each other", "parts in collective operations")
+# Names of counters; Chrome's form adds that of the value.
+OWN = "name like 'waiting tasks%' or name like 'useful threads%'"
+SECTIONS = ("sections", "device operations", "device calls", *BESIDE)
 
 
 def expected(taskscope, trace, target):
@@ -62,7 +66,12 @@ def check_slices(taskscope, trace, folder):
             require(f"slices of {name}", found, [(slices, ns)])
             arrows = sum(counts.get(kind, 0) for kind in ARROWS)
             require(f"flows of {name}", processor.query("select count(*) from flow"), [(arrows,)])
-            require(f"values of {name}", processor.query("select count(*) from counter"), [(values,)])
+            if target == "perfetto":
+                samples = processor.query("select count(*) from perf_sample where callsite_id is not null")
+                require(f"samples of {name}", samples[0][0], counts.get("samples", 0))
+            # The processor counts samples, too.
+            own = "select count(*) from counter join track on track.id = track_id where " + OWN
+            require(f"values of {name}", processor.query(own), [(values,)])
         print(f"{name}: {slices} slices, {arrows} flows, {values} values of counters, {size} bytes")
     return ns, values
 
@@ -95,6 +104,7 @@ def check_otf2(taskscope, trace, folder, ns, values):
     messages = counts.get("messages", 0)
     require(f"messages of {name}", (found["MpiSend"], found["MpiRecv"]), (messages, messages))
     require(f"metrics of {name}", found["Metric"], values)
+    require(f"samples of {name}", found["CallingContextSample"], counts.get("samples", 0))
     require(f"tasks of {name}", found["ThreadTaskCreate"], counts.get("task creations", 0))
     print(f"{name}: {sections} regions, {messages} messages, {values} metrics, {size} bytes")
     shutil.rmtree(archive)
@@ -130,7 +140,7 @@ def check_paraver(taskscope, trace, folder):
     checked = subprocess.run([ptd, "comprovar", "-e", archive / "trace.prv"], capture_output=True, text=True)
     require(f"problems of {name}", (checked.returncode, checked.stderr), (0, ""))
     found = collections.Counter(line.split(":")[0] for line in (archive / "trace.prv").open())
-    states = sum(counts.get(kind, 0) for kind in SECTIONS if kind != "uncertain intervals")
+    states = sum(counts.get(kind, 0) for kind in SECTIONS if kind not in BESIDE)
     arrows = sum(counts.get(kind, 0) for kind in ARROWS)
     require(name, (found["1"], found["3"]), (states, arrows))
     print(f"{name}: {states} states, {arrows} communications, {size} bytes")

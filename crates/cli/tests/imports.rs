@@ -4,6 +4,7 @@ mod common;
 
 use common::{check_document, output, taskscope};
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::Path;
 
@@ -68,6 +69,73 @@ fn all_subcommands_read_an_imported_file() {
     let page = here.path().join("page.html");
     run(&["report", "--html", page.to_str().unwrap(), trace]);
     assert!(std::fs::read_to_string(page).unwrap().contains("aten::add"));
+}
+
+/// The rows of an export as CSV, by their kinds.
+fn csv_kinds(trace: &str) -> BTreeMap<String, usize> {
+    let mut kinds = BTreeMap::new();
+    for row in run(&["export", "--to", "csv", trace]).lines() {
+        *kinds.entry(row.split(',').next().unwrap_or_default().to_owned()).or_default() += 1;
+    }
+    kinds
+}
+
+#[test]
+fn rows_beside_threads_are_exported_and_come_back_without_workers() {
+    let here = tempfile::tempdir().unwrap();
+    let stored = |name: &str| format!("{}/tests/{name}", env!("CARGO_MANIFEST_DIR"));
+    let (waits, collectives) = (stored("shown/howto/threads/orders.trace"), stored("traces/pic"));
+    let (of_waits, of_collectives) = (csv_kinds(&waits), csv_kinds(&collectives));
+    assert_eq!((of_waits["wait"], of_waits["wake"]), (92, 92));
+    assert_eq!(of_collectives["collective"], 8);
+    let collective = run(&["export", "--to", "csv", &collectives]);
+    let collective: Vec<&str> =
+        collective.lines().find(|row| row.starts_with("collective,")).unwrap().split(',').collect();
+    assert!(collective[5].starts_with("MPI_") && !collective[17].is_empty() && !collective[18].is_empty());
+    for trace in [&waits, &collectives] {
+        let threads = csv_lanes(trace);
+        for format in ["perfetto", "chrome", "otf2"] {
+            let place = here.path().join(threads.to_string());
+            std::fs::create_dir_all(&place).unwrap();
+            let (file, back) = (place.join(format), place.join(format!("{format}.trace")));
+            run(&["export", "--to", format, "-o", file.to_str().unwrap(), trace]);
+            assert!(import(&file, &back).0);
+            let report: Value =
+                serde_json::from_str(&run(&["report", "--json", back.to_str().unwrap()])).unwrap();
+            let workers = report["workers"].as_u64().unwrap();
+            assert!(0 < workers && workers <= threads, "{format} of {trace}: {workers} of {threads}");
+        }
+    }
+}
+
+/// Number of threads with sections.
+fn csv_lanes(trace: &str) -> u64 {
+    let table = run(&["export", "--to", "csv", trace]);
+    let sections = table.lines().filter(|row| row.starts_with("section,"));
+    let lanes: BTreeSet<String> =
+        sections.map(|row| row.split(',').skip(1).take(2).collect::<Vec<_>>().join(",")).collect();
+    lanes.len() as u64
+}
+
+#[test]
+fn samples_are_exported_with_their_call_stacks() {
+    let trace = format!("{}/tests/shown/howto/threads/orders.trace", env!("CARGO_MANIFEST_DIR"));
+    let document: Value = serde_json::from_str(&run(&["export", "--to", "chrome", &trace])).unwrap();
+    let (samples, frames) =
+        (document["samples"].as_array().unwrap(), document["stackFrames"].as_object().unwrap());
+    assert_eq!(samples.len(), 107);
+    let mut deepest = 0;
+    for sample in samples {
+        let (mut frame, mut depth) = (&sample["sf"], 0);
+        while let Some(number) = frame.as_str() {
+            assert!(!frames[number]["name"].as_str().unwrap().is_empty());
+            (frame, depth) = (&frames[number]["parent"], depth + 1);
+        }
+        deepest = deepest.max(depth);
+    }
+    assert!(deepest > 2, "{deepest}");
+    let preview = run(&["export", "--to", "otf2", "--dry-run", &trace]);
+    assert!(preview.contains("107 samples                         samples of calling contexts"), "{preview}");
 }
 
 #[test]

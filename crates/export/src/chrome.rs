@@ -79,21 +79,29 @@ impl<W: Write> ChromeWriter<W> {
     fn section(&mut self, timeline: &Timeline<'_>, section: &Section) -> io::Result<()> {
         let code = &timeline.codes()[section.code as usize];
         let mut args = Map::new();
+        let collective = timeline.collective(section.part);
         let numbers = [
             ("task", timeline.task_number(section.task)),
             ("region", timeline.region_number(section.region)),
             (amount_name(timeline, section), Some(section.amount).filter(|amount| *amount > 0)),
             ("line", Some(code.line.into()).filter(|line| *line > 0)),
+            ("operation", collective.as_ref().map(|of| of.operation)),
         ];
         for (name, number) in numbers {
             if let Some(number) = number {
                 args.insert(name.to_owned(), number.into());
             }
         }
+        // Numbers beyond 2^53 are not exact in JSON.
+        let communicator =
+            collective.as_ref().map_or_else(String::new, |of| format!("{:#x}", of.communicator));
+        let root = collective.and_then(|of| of.root).unwrap_or_default();
         let texts = [
             ("waits for", timeline.object(section.object)),
             ("file", &code.file),
             ("function", &code.function),
+            ("communicator", &communicator),
+            ("root", &root),
         ];
         for (name, text) in texts {
             if !text.is_empty() {
@@ -108,6 +116,36 @@ impl<W: Write> ChromeWriter<W> {
         let length = section.end - section.start;
         let time = Time { at: section.start, length: Some(length) };
         self.event("X", place, Some(time), &members)
+    }
+
+    /// The lists `stackFrames` and `samples`.
+    fn samples(&mut self, timeline: &Timeline<'_>) -> io::Result<()> {
+        let mut separator = ",\n\"stackFrames\":{\n";
+        for (number, path) in timeline.call_paths().iter().enumerate() {
+            let step = &timeline.steps()[path.step as usize];
+            let name = match step.line {
+                0 => step.function.clone(),
+                line => format!("{} ({}:{line})", step.function, step.file),
+            };
+            let mut frame = json!({"name": name, "category": step.module});
+            if let Some(caller) = path.caller {
+                frame["parent"] = caller.to_string().into();
+            }
+            write!(self.out, "{separator}\"{number}\":{frame}")?;
+            separator = ",\n";
+        }
+        separator = "},\n\"samples\":[\n";
+        for sample in timeline.samples() {
+            let tid = self.ids()?.lane(sample.lane as usize);
+            let (at, weight) = (Micros(sample.at.saturating_sub(self.begin)), sample.weight_ns);
+            write!(
+                self.out,
+                "{separator}{{\"cpu\":0,\"tid\":{tid},\"ts\":{at},\"name\":\"sample\",\"sf\":\"{}\",\"weight\":{weight}}}",
+                sample.path
+            )?;
+            separator = ",\n";
+        }
+        self.out.write_all(b"]")
     }
 
     fn flow(&mut self, timeline: &Timeline<'_>, number: u32, arrow: &Arrow, is_end: bool) -> io::Result<()> {
@@ -127,8 +165,8 @@ impl<W: Write> ChromeWriter<W> {
 
 fn amount_name(timeline: &Timeline<'_>, section: &Section) -> &'static str {
     match timeline.lanes()[section.lane as usize].kind {
-        LaneKind::Queue(..) => "bytes",
-        _ => "lost events",
+        LaneKind::Doubts(..) => "lost events",
+        _ => "bytes",
     }
 }
 
@@ -162,16 +200,19 @@ impl<W: Write> Export for ChromeWriter<W> {
             Content::Places => Held::As("arguments `file`, `line`, `function`"),
             Content::TaskNumbers => Held::As("arguments `task` and `region`"),
             Content::Colours => Held::Not("the viewers derive colours from names"),
-            Content::Creations | Content::Dependences | Content::Messages | Content::Submissions => {
-                Held::As("flow events")
-            }
-            Content::Collectives => Held::Not("flows join two events, not all members; calls are events"),
+            Content::Creations
+            | Content::Dependences
+            | Content::Messages
+            | Content::Submissions
+            | Content::Wakes => Held::As("flow events"),
+            Content::Collectives => Held::As(
+                "complete events on rows of their own; arguments `communicator`, `operation`, `root`",
+            ),
             Content::Counters => Held::As("counter events of processes"),
             Content::Operations => Held::As("complete events on rows of queues, in lanes"),
             Content::DeviceCalls => Held::As("complete events on rows of their own"),
-            Content::Doubts => Held::As("complete events on rows of their own"),
-            Content::ThreadWaits => Held::Not("they are in `taskscope report --section waits`"),
-            Content::Samples => Held::Not("call paths are in --to pprof, speedscope, flamegraph"),
+            Content::Doubts | Content::ThreadWaits => Held::As("complete events on rows of their own"),
+            Content::Samples => Held::As("lists `samples` and `stackFrames`; the weight is in ns"),
         }
     }
 
@@ -195,6 +236,8 @@ impl<W: Write> Export for ChromeWriter<W> {
             Record::Leave { .. } => Ok(()),
             Record::ArrowStart { number, arrow } => self.flow(timeline, *number, arrow, false),
             Record::ArrowEnd { number, arrow } => self.flow(timeline, *number, arrow, true),
+            // They have lists of their own behind the events.
+            Record::Sample(_) => Ok(()),
             Record::Counter { counter, at, value } => {
                 let counter = &timeline.counters()[*counter as usize];
                 let process: ProcessIndex = counter.process;
@@ -205,8 +248,12 @@ impl<W: Write> Export for ChromeWriter<W> {
         }
     }
 
-    fn end(&mut self, _: &Timeline<'_>) -> io::Result<()> {
-        self.out.write_all(b"\n]}\n")?;
+    fn end(&mut self, timeline: &Timeline<'_>) -> io::Result<()> {
+        self.out.write_all(b"\n]")?;
+        if !timeline.samples().is_empty() {
+            self.samples(timeline)?;
+        }
+        self.out.write_all(b"}\n")?;
         self.out.flush()
     }
 }

@@ -10,7 +10,7 @@ use crate::timeline::{Content, Export, Held, LaneKind, Record, Section, Timeline
 use std::io::{self, Write};
 
 /// The columns. Times are nanoseconds since the begin of the run.
-pub const COLUMNS: [&str; 18] = [
+pub const COLUMNS: [&str; 20] = [
     "kind",
     "process",
     "lane",
@@ -29,6 +29,8 @@ pub const COLUMNS: [&str; 18] = [
     "to_lane",
     "value",
     "number",
+    "communicator",
+    "root",
 ];
 
 /// Writes a table.
@@ -58,6 +60,8 @@ struct Row<'a> {
     to_lane: &'a str,
     value: Option<i64>,
     number: Option<u64>,
+    communicator: Option<u64>,
+    root: &'a str,
 }
 
 impl<W: Write> CsvWriter<W> {
@@ -86,7 +90,8 @@ impl<W: Write> CsvWriter<W> {
             Field(row.function)
         )?;
         write!(out, "{},{},{},", Number(row.amount), Field(row.to_process), Field(row.to_lane))?;
-        write!(out, "{},{}\r\n", Number(row.value), Number(row.number))
+        write!(out, "{},{},", Number(row.value), Number(row.number))?;
+        write!(out, "{},{}\r\n", Number(row.communicator), Field(row.root))
     }
 
     fn section(&mut self, timeline: &Timeline<'_>, section: &Section) -> io::Result<()> {
@@ -98,7 +103,11 @@ impl<W: Write> CsvWriter<W> {
             LaneKind::Queue(..) => "device operation",
             LaneKind::Calls(..) => "device call",
             LaneKind::Doubts(..) => "uncertain",
+            LaneKind::Waits(..) => "wait",
+            LaneKind::Collectives(..) => "collective",
         };
+        let collective = timeline.collective(section.part);
+        let root = collective.as_ref().and_then(|of| of.root.as_deref());
         self.row(&Row {
             kind,
             process: &timeline.process_name(lane.process),
@@ -114,6 +123,9 @@ impl<W: Write> CsvWriter<W> {
             line: Some(u64::from(code.line)).filter(|line| *line > 0),
             function: &code.function,
             amount: Some(section.amount).filter(|amount| *amount > 0),
+            number: collective.as_ref().map(|of| of.operation),
+            communicator: collective.as_ref().map(|of| of.communicator),
+            root: root.unwrap_or_default(),
             ..Row::default()
         })
     }
@@ -158,12 +170,13 @@ impl<W: Write> Export for CsvWriter<W> {
             Content::Dependences => Held::As("rows `dependence`"),
             Content::Messages => Held::As("rows `message`; their bytes are in `amount`"),
             Content::Submissions => Held::As("rows `submission`"),
-            Content::Collectives => Held::Not("a row joins two lanes, not all members; calls are sections"),
+            Content::Collectives => Held::As("rows `collective`; the operation is in `number`"),
             Content::Counters => Held::As("rows `counter`, with the new value"),
             Content::Operations => Held::As("rows `device operation`"),
             Content::DeviceCalls => Held::As("rows `device call`"),
             Content::Doubts => Held::As("rows `uncertain`"),
-            Content::ThreadWaits => Held::Not("they are in `taskscope report --section waits`"),
+            Content::ThreadWaits => Held::As("rows `wait`"),
+            Content::Wakes => Held::As("rows `wake`"),
             Content::Samples => Held::Not("call paths are in --to pprof, speedscope, flamegraph"),
         }
     }
@@ -194,6 +207,7 @@ impl<W: Write> Export for CsvWriter<W> {
             }
             // Their rows are written at their begins.
             Record::Leave { .. } | Record::ArrowEnd { .. } => Ok(()),
+            Record::Sample(_) => Ok(()),
             Record::Counter { counter, at, value } => {
                 let counter = &timeline.counters()[*counter as usize];
                 self.row(&Row {

@@ -162,6 +162,7 @@ fn link(kind: ArrowKind) -> &'static str {
         ArrowKind::Dependence => "AD",
         ArrowKind::Message => "AM",
         ArrowKind::Submission => "AS",
+        ArrowKind::Wake => "AW",
     }
 }
 
@@ -205,14 +206,19 @@ impl<W: Write> Export for PajeWriter<W> {
             }
             Content::TaskNumbers => Held::As("field `Task` of states; regions are lost"),
             Content::Colours => Held::As("colours of states"),
-            Content::Creations | Content::Dependences | Content::Messages | Content::Submissions => {
-                Held::As("links; sizes of messages are lost")
+            Content::Creations
+            | Content::Dependences
+            | Content::Messages
+            | Content::Submissions
+            | Content::Wakes => Held::As("links; sizes of messages are lost"),
+            Content::Collectives => {
+                Held::As("states of containers of their own; communicators, roots and bytes are lost")
             }
-            Content::Collectives => Held::Not("links join two containers; calls are states"),
             Content::Counters => Held::As("variables of processes"),
             Content::Operations => Held::As("states of containers of queues, in lanes; bytes are lost"),
-            Content::DeviceCalls | Content::Doubts => Held::As("states of containers of their own"),
-            Content::ThreadWaits => Held::Not("they are in `taskscope report --section waits`"),
+            Content::DeviceCalls | Content::Doubts | Content::ThreadWaits => {
+                Held::As("states of containers of their own")
+            }
             Content::Samples => Held::Not("call paths are in --to pprof, speedscope, flamegraph"),
         }
     }
@@ -244,6 +250,7 @@ impl<W: Write> Export for PajeWriter<W> {
                 let (at, kind) = (self.seconds(arrow.position(true)), arrow.kind);
                 writeln!(self.out, "11 {at} {} run L{} {} {number}", link(kind), arrow.to, kind.name())
             }
+            Record::Sample(_) => Ok(()),
             Record::Counter { counter, at, value } => {
                 self.last = self.last.max(*at);
                 let (at, counter) = (self.seconds(*at), &timeline.counters()[*counter as usize]);

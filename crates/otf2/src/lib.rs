@@ -45,6 +45,12 @@ pub mod definition {
     pub const METRIC_INSTANCE: u8 = 21;
     /// A communicator.
     pub const COMMUNICATOR: u8 = 22;
+    /// A line of a file.
+    pub const SOURCE_LOCATION: u8 = 33;
+    /// A region with its callers.
+    pub const CALLING_CONTEXT: u8 = 34;
+    /// The source of samples.
+    pub const INTERRUPT_GENERATOR: u8 = 36;
 }
 
 /// Kinds of a location's own definitions.
@@ -93,6 +99,8 @@ pub mod event {
     pub const TASK_SWITCH: u8 = 60;
     /// A task ends.
     pub const TASK_COMPLETE: u8 = 61;
+    /// A sample of a calling context.
+    pub const SAMPLE: u8 = 68;
     /// The program begins.
     pub const PROGRAM_BEGIN: u8 = 83;
     /// The program ends.
@@ -127,6 +135,8 @@ pub mod paradigm {
     pub const MPI: u8 = 4;
     /// The recorder's own work.
     pub const MEASUREMENT: u8 = 6;
+    /// Threads of POSIX.
+    pub const PTHREAD: u8 = 7;
     /// OpenCL.
     pub const OPENCL: u8 = 19;
 }

@@ -10,18 +10,19 @@ use taskscope_export::otf2::Otf2Writer;
 use taskscope_export::paje::PajeWriter;
 use taskscope_export::paraver::RunWriter;
 use taskscope_export::perfetto::PerfettoWriter;
-use taskscope_export::timeline::{Content, Export, Held, LaneKind, Record, Run, Section, Timeline};
+use taskscope_export::timeline::{Content, Export, Held, LaneKind, Record, Run, Section, Step, Timeline};
 use taskscope_filter::TimeRange;
 use taskscope_import::paraver::{ParaverFiles, read_paraver};
 use taskscope_session::selection::Selection;
 use taskscope_session::{ReadProgress, Session};
 
 /// OpenMP tasks with MPI and samples; tasks; instrumented fibers; device queues.
-const STORED: [&str; 4] = [
+const STORED: [&str; 5] = [
     "traces/pic",
     "shown/runtimes/openmp/cholesky.trace",
     "shown/howto/instrument/fibers.trace",
     "shown/howto/device-queues/queues.trace",
+    "shown/howto/threads/orders.trace",
 ];
 
 fn opened(name: &str, range: &str) -> Session {
@@ -41,6 +42,7 @@ struct Sums {
     begun: BTreeSet<u32>,
     arrows: u64,
     values: u64,
+    samples: u64,
 }
 
 impl Export for Sums {
@@ -78,6 +80,12 @@ impl Export for Sums {
                 self.arrows += 1;
                 arrow.position(true)
             }
+            Record::Sample(sample) => {
+                assert!(matches!(timeline.lanes()[sample.lane as usize].kind, LaneKind::Thread(_)));
+                assert!(timeline.steps_of(sample.path).count() > 0);
+                self.samples += 1;
+                sample.at
+            }
             Record::Counter { at, value, .. } => {
                 assert!(value >= 0, "counters count things");
                 self.values += 1;
@@ -93,6 +101,7 @@ impl Export for Sums {
         assert!(self.open.is_empty());
         assert_eq!(self.arrows, timeline.arrows().len() as u64, "every arrow is delivered whole");
         assert_eq!(self.begun.len() as u64, self.arrows);
+        assert_eq!(self.samples, timeline.samples().len() as u64);
         Ok(())
     }
 }
@@ -110,7 +119,11 @@ fn for_each_timeline(mut check: impl FnMut(&str, &Timeline<'_>, &Sums)) {
             let session = opened(name, range);
             let mut names = session.names();
             let run = Run { name: name.to_owned(), start_unix_ns: Some(1_700_000_000_000_000_000) };
-            let timeline = Timeline::of(&session.execution, &session.devices, &mut names, run);
+            let mut timeline = Timeline::of(&session.execution, &session.devices, &mut names, run);
+            timeline.find_steps(&mut |_, address, _, _| Step {
+                function: format!("{address:#x}"),
+                ..Step::default()
+            });
             let mut sums = Sums::default();
             timeline.play(&mut sums).unwrap();
             check(&format!("{name} {range}"), &timeline, &sums);
@@ -134,7 +147,7 @@ fn sections_tile_the_lives_of_threads() {
     });
     assert_eq!(
         arrows.keys().copied().collect::<Vec<_>>(),
-        ["creation", "dependence", "message", "submission"]
+        ["creation", "dependence", "message", "submission", "wake"]
     );
 }
 
@@ -175,6 +188,8 @@ fn chrome_json_has_every_section_arrow_and_value() {
         let lengths = events.iter().filter_map(|event| event["dur"].as_f64());
         let ns: f64 = lengths.map(|us| (us * 1000.0).round()).sum();
         assert_eq!(ns as u64, sums.ns.values().sum::<u64>(), "{name}");
+        let samples = document["samples"].as_array().map_or(0, Vec::len);
+        assert_eq!(samples as u64, sums.samples, "{name}");
     });
 }
 
@@ -195,6 +210,20 @@ mod perfetto {
         pub interned: Option<Interned>,
         #[prost(message, optional, tag = "60")]
         pub track: Option<Track>,
+        #[prost(message, optional, tag = "66")]
+        pub sample: Option<Sample>,
+    }
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Sample {
+        #[prost(uint64, optional, tag = "4")]
+        pub callstack: Option<u64>,
+    }
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct Callstack {
+        #[prost(uint64, tag = "1")]
+        pub iid: u64,
+        #[prost(uint64, repeated, packed = "false", tag = "2")]
+        pub frames: Vec<u64>,
     }
     #[derive(Clone, PartialEq, prost::Message)]
     pub struct Event {
@@ -213,6 +242,10 @@ mod perfetto {
     pub struct Interned {
         #[prost(message, repeated, tag = "2")]
         pub names: Vec<Name>,
+        #[prost(message, repeated, tag = "5")]
+        pub functions: Vec<Name>,
+        #[prost(message, repeated, tag = "7")]
+        pub callstacks: Vec<Callstack>,
     }
     #[derive(Clone, PartialEq, prost::Message)]
     pub struct Name {
@@ -266,6 +299,19 @@ fn perfetto_has_every_section_arrow_and_value() {
             }
         }
         assert_eq!(counts, [0, sums.sections, sums.sections, 0, sums.values], "{name}");
+        let interned: Vec<_> = trace.packet.iter().filter_map(|packet| packet.interned.as_ref()).collect();
+        let functions: BTreeSet<u64> =
+            interned.iter().flat_map(|data| &data.functions).map(|function| function.iid).collect();
+        let stacks: BTreeMap<u64, &Vec<u64>> = interned
+            .iter()
+            .flat_map(|data| &data.callstacks)
+            .map(|stack| (stack.iid, &stack.frames))
+            .collect();
+        let samples: Vec<_> = trace.packet.iter().filter_map(|packet| packet.sample.as_ref()).collect();
+        assert_eq!(samples.len() as u64, sums.samples, "{name}");
+        for sample in samples {
+            assert!(stacks[&sample.callstack.unwrap()].iter().all(|frame| functions.contains(frame)));
+        }
         assert_eq!((ns, begun.len() as u64, ended.len() as u64), {
             (sums.ns.values().sum::<u64>(), sums.arrows, sums.arrows)
         });
@@ -359,6 +405,7 @@ fn otf2_has_every_section_message_and_value() {
         }
         let count = |kind: u8| counts.get(&kind).copied().unwrap_or(0);
         let [messages, creations] = [Content::Messages, Content::Creations].map(|of| timeline.count(of));
+        assert_eq!(count(68), sums.samples, "{name}");
         let found = [count(12), count(13), count(14), count(18), count(31), count(59), ns];
         let all = sums.ns.values().sum();
         assert_eq!(
@@ -369,10 +416,10 @@ fn otf2_has_every_section_message_and_value() {
     });
 }
 
-/// Sections and time of lanes of uncertain intervals.
-fn doubts(timeline: &Timeline<'_>, sums: &Sums) -> u64 {
-    let is_doubt = |lane: &u32| matches!(timeline.lanes()[*lane as usize].kind, LaneKind::Doubts(..));
-    sums.ns.iter().filter(|(lane, _)| is_doubt(lane)).map(|(_, ns)| ns).sum()
+/// Time of lanes beside threads.
+fn beside(timeline: &Timeline<'_>, sums: &Sums) -> u64 {
+    let is_beside = |lane: &u32| timeline.lanes()[*lane as usize].kind.beside().is_some();
+    sums.ns.iter().filter(|(lane, _)| is_beside(lane)).map(|(_, ns)| ns).sum()
 }
 
 #[test]
@@ -400,7 +447,7 @@ fn paraver_has_every_section_and_arrow_in_order_on_declared_rows() {
             .collect();
         assert_eq!(count.parse::<usize>().unwrap(), applications.len(), "{header}");
         let rows: u64 = applications.iter().flatten().sum();
-        let lanes = timeline.lanes().iter().filter(|lane| !matches!(lane.kind, LaneKind::Doubts(..)));
+        let lanes = timeline.lanes().iter().filter(|lane| lane.kind.beside().is_none());
         assert_eq!((rows, cpus), (lanes.count() as u64, rows), "{header}");
         let require_row = |row: &[u64]| {
             let [cpu, application, task, thread] = row.try_into().unwrap();
@@ -435,8 +482,7 @@ fn paraver_has_every_section_and_arrow_in_order_on_declared_rows() {
                 }
             }
         }
-        let of_doubts = doubts(timeline, sums);
-        assert_eq!(ns, sums.ns.values().sum::<u64>() - of_doubts, "{name}");
+        assert_eq!(ns, sums.ns.values().sum::<u64>() - beside(timeline, sums), "{name}");
         let threads =
             timeline.lanes().iter().zip(0..).filter(|(lane, _)| matches!(lane.kind, LaneKind::Thread(_)));
         let of_threads: u64 = threads.filter_map(|(_, number)| sums.ns.get(&number)).sum();
@@ -576,7 +622,7 @@ fn csv_has_every_section_arrow_and_value() {
             assert!(start + 1 >= last, "{name}: {row:?}");
             last = start;
             match row[0].as_str() {
-                "creation" | "dependence" | "message" | "submission" => counts[1] += 1,
+                "creation" | "dependence" | "message" | "submission" | "wake" => counts[1] += 1,
                 "counter" => counts[2] += 1,
                 _ => {
                     counts[0] += 1;
@@ -658,7 +704,7 @@ impl Export for Expected {
         match record {
             Record::Enter { section, .. } => {
                 let lane = &timeline.lanes()[section.lane as usize];
-                if !matches!(lane.kind, LaneKind::Doubts(..)) {
+                if lane.kind.beside().is_none() {
                     let (start, end) = (section.start - self.begin, section.end - self.begin);
                     let name = timeline.codes()[section.code as usize].name.clone();
                     self.sections.push((lane.name.clone(), start, end, name, String::new()));

@@ -17,7 +17,7 @@ use taskscope_analysis::call_paths::TaskContext;
 use taskscope_analysis::call_views::Column;
 use taskscope_export::call_paths::{write_folded, write_pprof, write_speedscope};
 use taskscope_export::task_graph::GraphForm;
-use taskscope_export::timeline::Timeline;
+use taskscope_export::timeline::{Step, Timeline};
 use taskscope_files::write_named;
 use taskscope_view::Section;
 use taskscope_view::format::shell_word;
@@ -217,7 +217,20 @@ fn over_time(args: &Args, format: OverTime) -> anyhow::Result<ExitCode> {
         start_unix_ns: session.run.as_ref().and_then(|run| run.start_unix_ns),
     };
     let mut names = session.names();
-    let timeline = Timeline::of(&session.execution, &session.devices, &mut names, run);
+    let mut timeline = Timeline::of(&session.execution, &session.devices, &mut names, run);
+    if format.holds_samples() {
+        timeline.find_steps(&mut |process, address, at, is_return| {
+            let place = session.places.step(process, address, at, is_return);
+            let (module, offset) = place.module.unwrap_or_default();
+            let unnamed = || match module.as_str() {
+                "" => format!("{address:#x}"),
+                module => format!("{module}+{offset:#x}"),
+            };
+            let function = place.frame.function.filter(|name| !name.is_empty()).unwrap_or_else(unnamed);
+            let (file, line) = (place.frame.file.unwrap_or_default(), place.frame.line.unwrap_or(0));
+            Step { function, file, line, module }
+        });
+    }
     if args.dry_run {
         return export_over_time::preview(format, &args.to.name(), &timeline);
     }

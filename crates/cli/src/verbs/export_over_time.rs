@@ -12,7 +12,7 @@ use taskscope_export::otf2::{DIRECTORIES, Otf2Writer};
 use taskscope_export::paje::PajeWriter;
 use taskscope_export::paraver::RunWriter;
 use taskscope_export::perfetto::PerfettoWriter;
-use taskscope_export::timeline::{Export, Held, Timeline, holdings, losses};
+use taskscope_export::timeline::{Content, Export, Held, Timeline, holdings, losses};
 use taskscope_files::NewDirectory;
 use taskscope_view::format::count;
 
@@ -42,6 +42,13 @@ impl OverTime {
     /// Whether it is a directory of files.
     pub fn is_directory(self) -> bool {
         matches!(self, OverTime::Otf2 | OverTime::Paraver)
+    }
+
+    /// Whether it has a form for samples, whose call paths need names then.
+    pub fn holds_samples(self) -> bool {
+        let mut nothing = io::sink();
+        let export = self.export(&mut nothing, Path::new("."));
+        matches!(export.holds(Content::Samples), Held::As(_))
     }
 
     /// Its writer. The bytes of a directory are written without the names of their files, to be counted. Unnamed files

@@ -140,11 +140,13 @@ impl<W: Write> FirefoxWriter<W> {
         let mut data = Map::new();
         data.insert("type".into(), "section".into());
         data.insert("state".into(), code.kind.as_str().into());
-        let is_queue = matches!(timeline.lanes()[lane as usize].kind, LaneKind::Queue(..));
+        let is_doubt = matches!(timeline.lanes()[lane as usize].kind, LaneKind::Doubts(..));
+        let collective = timeline.collective(section.part);
         let numbers = [
             ("task", timeline.task_number(section.task)),
             ("region", timeline.region_number(section.region)),
-            (if is_queue { "bytes" } else { "lost" }, Some(section.amount).filter(|amount| *amount > 0)),
+            (if is_doubt { "lost" } else { "bytes" }, Some(section.amount).filter(|amount| *amount > 0)),
+            ("operation", collective.as_ref().map(|of| of.operation)),
         ];
         for (name, number) in numbers {
             if let Some(number) = number {
@@ -154,6 +156,13 @@ impl<W: Write> FirefoxWriter<W> {
         let object = timeline.object(section.object);
         if !object.is_empty() {
             data.insert("awaits".into(), object.into());
+        }
+        if let Some(of) = &collective {
+            // Numbers beyond 2^53 are not exact in JSON.
+            data.insert("communicator".into(), format!("{:#x}", of.communicator).into());
+        }
+        if let Some(root) = collective.and_then(|of| of.root) {
+            data.insert("root".into(), root.into());
         }
         if !code.file.is_empty() {
             data.insert("source".into(), format!("{}:{}", code.file, code.line).into());
@@ -209,14 +218,19 @@ impl<W: Write> Export for FirefoxWriter<W> {
             Content::Places => Held::As("file and line of functions, field `source` of markers"),
             Content::TaskNumbers => Held::As("fields `task` and `region` of markers"),
             Content::Colours => Held::As("categories: a colour for each group of states"),
-            Content::Creations | Content::Dependences | Content::Messages | Content::Submissions => {
-                Held::As("pairs of markers with one flow")
-            }
-            Content::Collectives => Held::Not("flows join two markers, not all members; calls are markers"),
+            Content::Creations
+            | Content::Dependences
+            | Content::Messages
+            | Content::Submissions
+            | Content::Wakes => Held::As("pairs of markers with one flow"),
+            Content::Collectives => Held::As(
+                "markers and samples of threads of their own; fields `communicator`, `operation`, `root`",
+            ),
             Content::Counters => Held::As("markers with a graph, on the first thread of a process"),
             Content::Operations => Held::As("markers and samples of threads of queues, in lanes"),
-            Content::DeviceCalls | Content::Doubts => Held::As("markers and samples of threads of their own"),
-            Content::ThreadWaits => Held::Not("they are in `taskscope report --section waits`"),
+            Content::DeviceCalls | Content::Doubts | Content::ThreadWaits => {
+                Held::As("markers and samples of threads of their own")
+            }
             Content::Samples => Held::Not("call paths are in --to pprof, speedscope, flamegraph"),
         }
     }
@@ -277,6 +291,7 @@ impl<W: Write> Export for FirefoxWriter<W> {
             Record::Leave { .. } => Ok(()),
             Record::ArrowStart { number, arrow } => self.flow(*number, arrow, false),
             Record::ArrowEnd { number, arrow } => self.flow(*number, arrow, true),
+            Record::Sample(_) => Ok(()),
             Record::Counter { counter, at, value } => {
                 let (lane, name) =
                     (self.counters[*counter as usize], timeline.counters()[*counter as usize].name);

@@ -2,7 +2,7 @@
 
 use super::chunks::{Chunks, DEFINITION_CHUNK, END, EVENT_CHUNK, Fields, HEAD};
 use crate::folder::Folder;
-use crate::timeline::{Code, LaneKind, Timeline};
+use crate::timeline::{Code, LaneKind, Step, Timeline};
 use std::collections::HashMap;
 use std::io;
 use taskscope_event::{FNV_START, fnv1a};
@@ -12,6 +12,10 @@ use taskscope_otf2::{MAGIC, definition as kind, group, location, paradigm, role}
 /// Communicator of the messages; those of the processes' threads follow it.
 pub(super) const MESSAGES: u32 = 0;
 const NO_REFERENCE: u32 = u32::MAX;
+/// The source of all samples.
+pub(super) const SAMPLER: u32 = 0;
+/// Exponent of nanoseconds.
+const NANO: i64 = -9;
 /// A signed zero.
 const NO_EXPONENT: u8 = 0;
 
@@ -24,6 +28,7 @@ mod value {
     pub const ABSOLUTE_NEXT: u8 = 1 | 3 << 4;
     pub const INT64: u8 = 8;
     pub const DECIMAL: u8 = 1;
+    pub const TIME: u8 = 0;
     pub const ASYNCHRONOUS: u8 = 2;
     pub const ABSTRACT: u8 = 1;
     pub const SCOPE_LOCATION_GROUP: u8 = 1;
@@ -68,6 +73,9 @@ impl Definitions<'_> {
             Some(state) if state.group() == Group::Useful => paradigm::USER,
             Some(_) => paradigm::OPENMP,
             None if code.kind == "uncertain" => paradigm::MEASUREMENT,
+            None if code.kind.starts_with("wait for a thread") => paradigm::PTHREAD,
+            None if code.kind.starts_with("collective operation") => paradigm::MPI,
+            None if code.kind == "sampled function" => paradigm::USER,
             None => paradigm::OPENCL,
         };
         let fields = Fields::default().u32(number).u32(name).u32(description).byte(0).u32(file);
@@ -119,6 +127,7 @@ pub(super) fn write(
     for (code, number) in timeline.codes().iter().zip(0..) {
         definitions.region(number, code)?;
     }
+    write_calling_contexts(timeline, &mut definitions)?;
     write_communicators(timeline, &mut definitions)?;
     write_metrics(timeline, processes, &mut definitions)?;
     definitions.chunks.finish(definitions.folder)?;
@@ -227,6 +236,38 @@ fn write_metrics(
         definitions.add(kind::METRIC_INSTANCE, fields.byte(value::SCOPE_LOCATION_GROUP).u64(scope))?;
     }
     Ok(())
+}
+
+/// Regions of sampled functions, behind those of sections, and the paths that they make.
+fn write_calling_contexts(timeline: &Timeline<'_>, definitions: &mut Definitions<'_>) -> io::Result<()> {
+    if timeline.samples().is_empty() {
+        return Ok(());
+    }
+    let first = timeline.codes().len() as u32;
+    for (step, number) in timeline.steps().iter().zip(0u32..) {
+        let Step { function, file, line, .. } = step;
+        let code = Code {
+            name: function.clone(),
+            kind: "sampled function".to_owned(),
+            state: None,
+            function: function.clone(),
+            file: file.clone(),
+            line: *line,
+        };
+        definitions.region(first + number, &code)?;
+        let file = definitions.string(file)?;
+        let place = Fields::default().u32(number).u32(file).u32(*line);
+        definitions.add(kind::SOURCE_LOCATION, place)?;
+    }
+    for (path, number) in timeline.call_paths().iter().zip(0u32..) {
+        let fields = Fields::default().u32(number).u32(first + path.step).u32(path.step);
+        definitions.add(kind::CALLING_CONTEXT, fields.u32(path.caller.unwrap_or(NO_REFERENCE)))?;
+    }
+    // Periods may differ; that of the first sample stands for all.
+    let period = timeline.samples().first().map_or(0, |sample| sample.weight_ns);
+    let name = definitions.string("samples")?;
+    let fields = Fields::default().u32(SAMPLER).u32(name).byte(value::TIME).byte(value::DECIMAL);
+    definitions.add(kind::INTERRUPT_GENERATOR, fields.u64(NANO as u64).u64(period))
 }
 
 /// The anchor: versions, sizes of chunks, numbers of locations and definitions, identity.

@@ -6,6 +6,7 @@
 //! tasks      ▶ ThreadTaskCreate, ThreadTaskSwitch, ThreadTaskComplete
 //! messages   ▶ MpiSend, MpiRecv in one communicator of all processes; the tag is the arrow's number
 //! counters   ▶ metrics, on a location of their own for each process
+//! samples    ▶ CallingContextSample; call paths are calling contexts
 //! ```
 //!
 //! Events are written as they come; the definitions follow at the end, when the numbers of events are known. Times of a
@@ -15,7 +16,9 @@ mod chunks;
 mod definitions;
 
 use crate::folder::Folder;
-use crate::timeline::{Arrow, ArrowKind, Content, Export, Held, LaneKind, Record, Section, Timeline};
+use crate::timeline::{
+    Arrow, ArrowKind, CallPath, Content, Export, Held, LaneKind, Record, Sample, Section, Timeline,
+};
 use chunks::{Chunks, EVENT_CHUNK, Fields};
 use std::collections::BTreeMap;
 use std::io;
@@ -34,6 +37,8 @@ pub struct Otf2Writer<F: Folder> {
     lanes: Vec<Chunks>,
     /// The task that each lane runs; none after the end of one, until the next section.
     running: Vec<Option<TaskIndex>>,
+    /// The last sampled call path of each lane.
+    sampled: Vec<Option<u32>>,
     /// Position of each lane among the threads of its process.
     rank_in_team: Vec<u32>,
     /// Locations of counters, by process.
@@ -47,6 +52,7 @@ impl<F: Folder> Otf2Writer<F> {
             folder,
             lanes: Vec::new(),
             running: Vec::new(),
+            sampled: Vec::new(),
             rank_in_team: Vec::new(),
             counters: BTreeMap::new(),
         }
@@ -98,6 +104,13 @@ impl<F: Folder> Otf2Writer<F> {
         Ok(())
     }
 
+    fn sample(&mut self, timeline: &Timeline<'_>, sample: &Sample) -> io::Result<()> {
+        let before = self.sampled[sample.lane as usize].replace(sample.path);
+        let distance = before.map_or(1, |before| unwound(timeline.call_paths(), before, sample.path));
+        let fields = Fields::default().u32(sample.path).u32(distance).u32(definitions::SAMPLER);
+        self.event(sample.lane, sample.at, &fields.record(event::SAMPLE))
+    }
+
     fn message(
         &mut self,
         timeline: &Timeline<'_>,
@@ -114,6 +127,22 @@ impl<F: Folder> Otf2Writer<F> {
     }
 }
 
+/// Calling contexts that ended between two samples, and one for the innermost common one, which made progress. Callers
+/// have lower numbers than their callees.
+fn unwound(paths: &[CallPath], before: u32, now: u32) -> u32 {
+    let (mut before, mut now, mut left) = (Some(before), Some(now), 1);
+    while before != now {
+        // The larger number is not a caller of the other one.
+        if before > now {
+            left += 1;
+            before = before.and_then(|path| paths.get(path as usize)?.caller);
+        } else {
+            now = now.and_then(|path| paths.get(path as usize)?.caller);
+        }
+    }
+    left
+}
+
 impl<F: Folder> Export for Otf2Writer<F> {
     fn holds(&self, content: Content) -> Held {
         match content {
@@ -126,14 +155,14 @@ impl<F: Folder> Export for Otf2Writer<F> {
             Content::Creations => Held::As("task events: create, switch, complete"),
             Content::Dependences => Held::Not("OTF2 has no event for them"),
             Content::Messages => Held::As("MPI sends and receives; the tag is the message's number"),
-            Content::Collectives => Held::Not("their communicators are not exported; the calls are regions"),
+            Content::Collectives => Held::As("regions on locations of their own; communicators are lost"),
             Content::Counters => Held::As("metrics of processes"),
             Content::Operations => Held::As("regions on locations of queues, in lanes"),
-            Content::Submissions => Held::Not("OTF2 has no event for them"),
-            Content::DeviceCalls => Held::As("regions on locations of their own"),
-            Content::Doubts => Held::As("regions on locations of their own"),
-            Content::ThreadWaits => Held::Not("they are in `taskscope report --section waits`"),
-            Content::Samples => Held::Not("call paths are in --to pprof, speedscope, flamegraph"),
+            Content::Submissions | Content::Wakes => Held::Not("OTF2 has no event for them"),
+            Content::DeviceCalls | Content::Doubts | Content::ThreadWaits => {
+                Held::As("regions on locations of their own")
+            }
+            Content::Samples => Held::As("samples of calling contexts; weights are lost"),
         }
     }
 
@@ -142,6 +171,7 @@ impl<F: Folder> Export for Otf2Writer<F> {
         for (number, lane) in timeline.lanes().iter().enumerate() {
             self.lanes.push(Chunks::new(format!("traces/{number}.evt"), EVENT_CHUNK));
             self.running.push(Some(TaskIndex::NONE));
+            self.sampled.push(None);
             let before = threads.entry(lane.process).or_default();
             self.rank_in_team.push(*before);
             if let LaneKind::Thread(_) = lane.kind {
@@ -168,12 +198,13 @@ impl<F: Folder> Export for Otf2Writer<F> {
                     let record = self.task(timeline, event::TASK_CREATE, arrow.from, arrow.task);
                     self.event(arrow.from, arrow.position(false), &record)
                 }
-                ArrowKind::Dependence | ArrowKind::Submission => Ok(()),
+                ArrowKind::Dependence | ArrowKind::Submission | ArrowKind::Wake => Ok(()),
             },
             Record::ArrowEnd { number, arrow } if arrow.kind == ArrowKind::Message => {
                 self.message(timeline, *number, arrow, true)
             }
             Record::ArrowEnd { .. } => Ok(()),
+            Record::Sample(sample) => self.sample(timeline, sample),
             Record::Counter { counter, at, value } => {
                 let process = timeline.counters()[*counter as usize].process;
                 let Some(chunks) = self.counters.get_mut(&process) else { return Ok(()) };

@@ -9,7 +9,10 @@
 mod wire;
 
 use crate::ids::Ids;
-use crate::timeline::{Arrow, Content, Counter, Export, Held, Lane, LaneKind, Record, Section, Timeline};
+use crate::timeline::{
+    Arrow, Content, Counter, Export, Held, Lane, LaneKind, Record, Sample, Section, Timeline,
+};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use wire::Message;
 
@@ -31,6 +34,13 @@ mod field {
     pub const DEFAULTS: u32 = 59;
     pub const TIMESTAMP_CLOCK: u32 = 58;
     pub const TRACK_DESCRIPTOR: u32 = 60;
+    pub const PERF_SAMPLE: u32 = 66;
+    // InternedData
+    pub const FUNCTION_NAMES: u32 = 5;
+    pub const FRAMES: u32 = 6;
+    pub const CALLSTACKS: u32 = 7;
+    pub const MAPPING_PATHS: u32 = 17;
+    pub const MAPPINGS: u32 = 19;
     // TrackEvent
     pub const CATEGORIES: u32 = 3;
     pub const ANNOTATION: u32 = 4;
@@ -48,24 +58,29 @@ const SLICE_END: u64 = 2;
 const COUNTER: u64 = 4;
 
 /// Names of annotations, by their interned numbers.
-const ANNOTATIONS: [&str; 6] = ["task", "region", "waits for", "bytes", "lost events", "function"];
+const ANNOTATIONS: [&str; 9] =
+    ["task", "region", "waits for", "bytes", "lost events", "function", "communicator", "operation", "root"];
 const TASK: u64 = 1;
 const REGION: u64 = 2;
 const WAITS_FOR: u64 = 3;
 const BYTES: u64 = 4;
 const LOST: u64 = 5;
 const FUNCTION: u64 = 6;
+const COMMUNICATOR: u64 = 7;
+const OPERATION: u64 = 8;
+const ROOT: u64 = 9;
 
 /// Writes a trace of Perfetto.
 pub struct PerfettoWriter<W: Write> {
     out: W,
     packet: Message,
+    ids: Option<Ids>,
 }
 
 impl<W: Write> PerfettoWriter<W> {
     /// A trace that goes to `out`.
     pub fn new(out: W) -> Self {
-        PerfettoWriter { out, packet: Message::default() }
+        PerfettoWriter { out, packet: Message::default(), ids: None }
     }
 
     /// The target, when the trace is complete.
@@ -138,6 +153,7 @@ impl<W: Write> PerfettoWriter<W> {
                         });
                     }
                 }
+                stacks(timeline, data);
                 for (name, iid) in ANNOTATIONS.iter().zip(1..) {
                     data.message(3, |entry| {
                         entry.varint(1, iid);
@@ -173,7 +189,9 @@ impl<W: Write> PerfettoWriter<W> {
             let name = &lane.name;
             let (parent, tid) = match lane.kind {
                 LaneKind::Thread(_) => (None, Some(ids.lane(number))),
-                LaneKind::Doubts(thread, _) => (Some(lane_uuid(timeline.lane_of(thread))), None),
+                kind if kind.beside().is_some() => {
+                    (kind.beside().map(|thread| lane_uuid(timeline.lane_of(thread))), None)
+                }
                 _ if (lane.process.index()) < processes => (Some(process_uuid(lane.process.index())), None),
                 _ => (None, None),
             };
@@ -222,10 +240,18 @@ impl<W: Write> PerfettoWriter<W> {
                 annotate_text(event, FUNCTION, &code.function);
             }
             let amount = match kind {
-                LaneKind::Queue(..) => BYTES,
-                _ => LOST,
+                LaneKind::Doubts(..) => LOST,
+                _ => BYTES,
             };
-            let numbers = [(TASK, task), (REGION, region), (amount, Some(section.amount).filter(|n| *n > 0))];
+            let collective = timeline.collective(section.part);
+            let of_collective = collective.as_ref().map(|of| (of.communicator, of.operation));
+            let numbers = [
+                (TASK, task),
+                (REGION, region),
+                (amount, Some(section.amount).filter(|n| *n > 0)),
+                (COMMUNICATOR, of_collective.map(|of| of.0)),
+                (OPERATION, of_collective.map(|of| of.1)),
+            ];
             for (name, number) in numbers {
                 if let Some(number) = number {
                     event.message(field::ANNOTATION, |annotation| {
@@ -237,6 +263,9 @@ impl<W: Write> PerfettoWriter<W> {
             if !object.is_empty() {
                 annotate_text(event, WAITS_FOR, object);
             }
+            if let Some(root) = collective.and_then(|of| of.root) {
+                annotate_text(event, ROOT, &root);
+            }
             for end in arrows {
                 let arrow = &timeline.arrows()[*end as usize / 2];
                 if end % 2 == 0 {
@@ -245,6 +274,21 @@ impl<W: Write> PerfettoWriter<W> {
                     event.fixed64(field::LAST_FLOW, flow(*end));
                 }
             }
+        })
+    }
+
+    fn sample(&mut self, timeline: &Timeline<'_>, sample: &Sample) -> io::Result<()> {
+        let process = timeline.lanes()[sample.lane as usize].process;
+        let Some(ids) = &self.ids else { return Err(io::Error::other("the trace was not begun")) };
+        let (pid, tid) = (ids.process(process) as u64, ids.lane(sample.lane as usize) as u64);
+        self.packet(|packet| {
+            packet.varint(field::TIMESTAMP, sample.at);
+            packet.varint(field::SEQUENCE_FLAGS, 2);
+            packet.message(field::PERF_SAMPLE, |of| {
+                of.varint(2, pid);
+                of.varint(3, tid);
+                of.varint(4, u64::from(sample.path) + 1);
+            });
         })
     }
 
@@ -258,6 +302,46 @@ impl<W: Write> PerfettoWriter<W> {
                 }
             }
         })
+    }
+}
+
+/// The steps of sampled call paths as frames, and the paths as call stacks, outermost frame first.
+fn stacks(timeline: &Timeline<'_>, data: &mut Message) {
+    let modules: BTreeSet<&str> = timeline.steps().iter().map(|step| step.module.as_str()).collect();
+    let modules: BTreeMap<&str, u64> = modules.into_iter().zip(1..).collect();
+    let text = |data: &mut Message, table: u32, iid: u64, text: &str| {
+        data.message(table, |entry| {
+            entry.varint(1, iid);
+            entry.text(2, text);
+        });
+    };
+    for (module, iid) in &modules {
+        text(data, field::MAPPING_PATHS, *iid, module);
+        data.message(field::MAPPINGS, |mapping| {
+            mapping.varint(1, *iid);
+            mapping.varint(7, *iid);
+        });
+    }
+    for (step, iid) in timeline.steps().iter().zip(1..) {
+        text(data, field::FUNCTION_NAMES, iid, &step.function);
+        data.message(field::FRAMES, |frame| {
+            frame.varint(1, iid);
+            frame.varint(2, iid);
+            frame.varint(3, modules[step.module.as_str()]);
+            // Steps are different frames, also those of one function.
+            frame.varint(4, iid);
+        });
+    }
+    let mut sampled: Vec<u32> = timeline.samples().iter().map(|sample| sample.path).collect();
+    sampled.sort_unstable();
+    sampled.dedup();
+    for path in sampled {
+        let mut steps: Vec<u32> = timeline.steps_of(path).collect();
+        steps.reverse();
+        data.message(field::CALLSTACKS, |stack| {
+            stack.varint(1, u64::from(path) + 1);
+            steps.iter().for_each(|step| stack.varint(2, u64::from(*step) + 1));
+        });
     }
 }
 
@@ -298,20 +382,24 @@ impl<W: Write> Export for PerfettoWriter<W> {
             Content::Places => Held::As("source locations of slices"),
             Content::TaskNumbers => Held::As("annotations `task` and `region`"),
             Content::Colours => Held::Not("Perfetto derives colours from names"),
-            Content::Creations | Content::Dependences | Content::Messages | Content::Submissions => {
-                Held::As("flows")
-            }
-            Content::Collectives => Held::Not("flows join two slices, not all members; calls are slices"),
+            Content::Creations
+            | Content::Dependences
+            | Content::Messages
+            | Content::Submissions
+            | Content::Wakes => Held::As("flows"),
+            Content::Collectives => Held::As(
+                "slices on tracks below their threads; annotations `communicator`, `operation`, `root`",
+            ),
             Content::Counters => Held::As("counter tracks of processes"),
             Content::Operations => Held::As("slices on tracks of queues, in lanes"),
             Content::DeviceCalls => Held::As("slices on tracks of their own"),
-            Content::Doubts => Held::As("slices on tracks below their threads"),
-            Content::ThreadWaits => Held::Not("they are in `taskscope report --section waits`"),
-            Content::Samples => Held::Not("call paths are in --to pprof, speedscope, flamegraph"),
+            Content::Doubts | Content::ThreadWaits => Held::As("slices on tracks below their threads"),
+            Content::Samples => Held::As("samples with call stacks (table `perf_sample`); weights are lost"),
         }
     }
 
     fn begin(&mut self, timeline: &Timeline<'_>) -> io::Result<()> {
+        self.ids = Some(Ids::of(timeline));
         self.clocks(timeline)?;
         self.names(timeline)?;
         self.tracks(timeline)
@@ -323,6 +411,7 @@ impl<W: Write> Export for PerfettoWriter<W> {
             Record::Leave { section, arrows } => self.end_slice(timeline, section, arrows),
             // Flows are written with the slices that they join.
             Record::ArrowStart { .. } | Record::ArrowEnd { .. } => Ok(()),
+            Record::Sample(sample) => self.sample(timeline, sample),
             Record::Counter { counter, at, value } => self.event(*at, |event| {
                 event.varint(field::TYPE, COUNTER);
                 event.varint(field::TRACK, counter_uuid(*counter));

@@ -1,15 +1,15 @@
-//! Arrows between lanes: creations, dependences, messages, submissions.
+//! Arrows between lanes: creations, dependences, messages, submissions, wakes.
 //!
 //! Each end is bound to a section: the one that holds its position. An arrow that leaves at the end of a task belongs
 //! to the section that ends there, so its position is one nanosecond earlier; likewise for the arrival of a message,
-//! which is known at the end of a call.
+//! which is known at the end of a call, and for the end of a wait.
 
 use super::lanes::{LaneKind, Lanes};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use taskscope_execution::devices::Devices;
 use taskscope_execution::graph::{Access, DeclaredGraph};
-use taskscope_execution::{Execution, NO_TIME, TaskIndex, ThreadIndex};
+use taskscope_execution::{Execution, NO_TIME, TaskIndex, ThreadIndex, WaitOutcome};
 
 /// The meaning of an arrow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,12 +22,19 @@ pub enum ArrowKind {
     Message,
     /// An operation is submitted to a device, and begins there.
     Submission,
+    /// A thread ends the wait of another one: it releases a lock, signals, arrives, ends.
+    Wake,
 }
 
 impl ArrowKind {
     /// All kinds.
-    pub const ALL: [ArrowKind; 4] =
-        [ArrowKind::Creation, ArrowKind::Dependence, ArrowKind::Message, ArrowKind::Submission];
+    pub const ALL: [ArrowKind; 5] = [
+        ArrowKind::Creation,
+        ArrowKind::Dependence,
+        ArrowKind::Message,
+        ArrowKind::Submission,
+        ArrowKind::Wake,
+    ];
 
     /// Its name.
     pub const fn name(self) -> &'static str {
@@ -36,6 +43,7 @@ impl ArrowKind {
             ArrowKind::Dependence => "dependence",
             ArrowKind::Message => "message",
             ArrowKind::Submission => "submission",
+            ArrowKind::Wake => "wake",
         }
     }
 }
@@ -65,6 +73,8 @@ impl Arrow {
         match (self.kind, is_end) {
             (ArrowKind::Dependence, false) => self.start.saturating_sub(1),
             (ArrowKind::Message, true) => self.end.saturating_sub(1).max(self.start),
+            (ArrowKind::Wake, false) => self.start.min(self.end.saturating_sub(1)),
+            (ArrowKind::Wake, true) => self.end.saturating_sub(1),
             (_, false) => self.start,
             (_, true) => self.end,
         }
@@ -101,6 +111,7 @@ impl Arrows {
         found.dependences(last_thread);
         found.messages();
         found.submissions(devices);
+        found.wakes();
         let Finder { mut rows, dropped, .. } = found;
         rows.shrink_to_fit();
         let mut ends = vec![Vec::new(); lanes.rows.len()];
@@ -225,6 +236,35 @@ impl Finder<'_> {
                 end: message.received,
                 task: TaskIndex::NONE,
                 bytes: message.bytes,
+            });
+        }
+    }
+
+    /// From the release of a lock by its last holder, or the call that woke a thread, to the end of the wait.
+    fn wakes(&mut self) {
+        let waits = &self.execution.thread_waits;
+        for (row, wait) in waits.waits.iter().enumerate() {
+            let to = self.lanes.of_wait(row);
+            if to == u32::MAX || wait.outcome != WaitOutcome::Done {
+                continue;
+            }
+            let holds = waits.holds_of(wait.object, wait.start, wait.end);
+            let released = holds.last().map(|hold| (hold.thread, hold.end));
+            let Some((by, at)) = wait.waker.map(|waker| (waker.thread, waker.at)).or(released) else {
+                self.drop_for(UNKNOWN);
+                continue;
+            };
+            let from = self.lanes.of_thread(by);
+            // A thread that is joined wakes by its end.
+            let last = self.lanes.rows.get(from as usize).map_or(0, |lane| lane.last.saturating_sub(1));
+            self.add(Arrow {
+                kind: ArrowKind::Wake,
+                from,
+                to,
+                start: at.min(last),
+                end: if wait.end > wait.start { wait.end } else { NO_TIME },
+                task: TaskIndex::NONE,
+                bytes: u64::MAX,
             });
         }
     }

@@ -2,10 +2,13 @@
 
 use super::lanes::{LaneKind, Lanes};
 use rustc_hash::FxHashMap;
+use taskscope_event::models::messages::FUNCTIONS;
 use taskscope_execution::devices::{CallThread, Devices, Operation, Queue};
 use taskscope_execution::graph::Names;
+use taskscope_execution::messages::Participation;
 use taskscope_execution::{
-    CutSpan, Doubt, Execution, NO_NUMBER, ObjectIndex, Place, Section, State, ThreadIndex,
+    CutSpan, Doubt, Execution, NO_NUMBER, NO_TIME, ObjectIndex, Place, Section, SiteIndex, State,
+    ThreadIndex, ThreadWait, WaitOutcome,
 };
 
 /// What a section runs.
@@ -13,9 +16,10 @@ use taskscope_execution::{
 pub struct Code {
     /// Name; any text, never empty.
     pub name: String,
-    /// Kind in words: the state's label, or the kind of an operation, a call or a doubt.
+    /// Kind in words: the state's label, or the kind of an operation, a call, a doubt, a wait for a thread, a part in a
+    /// collective operation.
     pub kind: String,
-    /// The state; none for operations, calls and doubts.
+    /// The state; none for all others.
     pub state: Option<State>,
     /// Function; empty if not known.
     pub function: String,
@@ -40,6 +44,9 @@ pub(super) struct Codes {
     /// By queue or list of calls (with the upper bit), name and kind.
     of_device: FxHashMap<(u32, u32, u32), u32>,
     doubts: [u32; Doubt::ALL.len() + 1],
+    of_wait: FxHashMap<(ObjectIndex, SiteIndex, WaitOutcome), u32>,
+    /// By function, and whether the operation is complete.
+    of_collective: FxHashMap<(u32, bool), u32>,
     pub(super) objects: FxHashMap<ObjectIndex, String>,
     /// The thread of the last section of each task.
     pub(super) last_thread: Vec<ThreadIndex>,
@@ -86,6 +93,8 @@ impl Codes {
         for (number, thread) in devices.calls.iter().enumerate() {
             codes.add_calls(number as u32, thread);
         }
+        codes.add_waits(execution, names);
+        codes.add_collectives(execution);
         for (row, name) in codes.doubts.iter_mut().zip(DOUBT_NAMES) {
             *row = codes.rows.len() as u32;
             let kind = "uncertain".to_owned();
@@ -147,6 +156,54 @@ impl Codes {
                 rows.len() as u32 - 1
             });
         }
+    }
+
+    fn add_waits(&mut self, execution: &Execution, names: &mut dyn Names) {
+        for wait in &execution.thread_waits.waits {
+            let objects = &mut self.objects;
+            let name = objects.entry(wait.object).or_insert_with(|| names.object(wait.object)).clone();
+            self.of_wait.entry((wait.object, wait.site, wait.outcome)).or_insert_with(|| {
+                let place = names.site(wait.site);
+                let kind = match wait.outcome {
+                    WaitOutcome::Done => "wait for a thread",
+                    WaitOutcome::TimedOut => "wait for a thread: timed out",
+                    WaitOutcome::Failed => "wait for a thread: failed",
+                    WaitOutcome::Open => "wait for a thread: open",
+                };
+                self.rows.push(Code {
+                    name: if name.is_empty() { "wait".to_owned() } else { name },
+                    kind: kind.to_owned(),
+                    state: None,
+                    function: place.function,
+                    file: place.file,
+                    line: place.line,
+                });
+                self.rows.len() as u32 - 1
+            });
+        }
+    }
+
+    fn add_collectives(&mut self, execution: &Execution) {
+        for part in &execution.communication.participations {
+            let is_complete = part.completed != NO_TIME;
+            self.of_collective.entry((part.function, is_complete)).or_insert_with(|| {
+                let function = FUNCTIONS.get(part.function as usize).copied().unwrap_or("operation");
+                let kind = if is_complete { "collective operation" } else { "collective operation: open" };
+                let (name, kind) = (format!("MPI_{function}"), kind.to_owned());
+                self.rows.push(Code { name, kind, ..Code::default() });
+                self.rows.len() as u32 - 1
+            });
+        }
+    }
+
+    pub(super) fn of_wait(&self, wait: &ThreadWait) -> u32 {
+        let key = (wait.object, wait.site, wait.outcome);
+        self.of_wait.get(&key).copied().unwrap_or(self.doubts[0])
+    }
+
+    pub(super) fn of_collective(&self, part: &Participation) -> u32 {
+        let key = (part.function, part.completed != NO_TIME);
+        self.of_collective.get(&key).copied().unwrap_or(self.doubts[0])
     }
 
     pub(super) fn of_section(&self, state: State, place: Place) -> u32 {

@@ -29,15 +29,17 @@ pub enum Content {
     DeviceCalls,
     /// Intervals in which the state of a thread is uncertain, or its events were lost.
     Doubts,
-    /// Waits of threads for each other outside of a runtime's constructs, with holders and wakers.
+    /// Waits of threads for each other outside of a runtime's constructs.
     ThreadWaits,
+    /// Arrows from the threads that end such waits: holders of locks, wakers.
+    Wakes,
     /// Samples of call stacks.
     Samples,
 }
 
 impl Content {
     /// All kinds.
-    pub const ALL: [Content; 15] = [
+    pub const ALL: [Content; 16] = [
         Content::Sections,
         Content::Places,
         Content::TaskNumbers,
@@ -52,6 +54,7 @@ impl Content {
         Content::DeviceCalls,
         Content::Doubts,
         Content::ThreadWaits,
+        Content::Wakes,
         Content::Samples,
     ];
 
@@ -72,6 +75,7 @@ impl Content {
             Content::DeviceCalls => "device calls",
             Content::Doubts => "uncertain intervals",
             Content::ThreadWaits => "waits of threads for each other",
+            Content::Wakes => "ends of waits by other threads",
             Content::Samples => "samples",
         }
     }

@@ -2,6 +2,7 @@
 
 use super::arrows::Arrow;
 use super::content::{Content, Held, Kept, Loss};
+use super::samples::Sample;
 use super::tables::Timeline;
 use std::io;
 use taskscope_execution::{ObjectIndex, RegionIndex, TaskIndex};
@@ -23,8 +24,10 @@ pub struct Section {
     pub region: RegionIndex,
     /// The awaited object, if known.
     pub object: ObjectIndex,
-    /// Bytes that an operation moves, or events that were lost; 0 for others.
+    /// Bytes that an operation moves or a process gives, or events that were lost; 0 for others.
     pub amount: u64,
+    /// Row of a part in a collective operation, for [`Timeline::collective`]; none for others.
+    pub part: Option<u32>,
 }
 
 /// A fact at a time.
@@ -58,6 +61,8 @@ pub enum Record<'t> {
         /// The arrow.
         arrow: Arrow,
     },
+    /// A thread was sampled.
+    Sample(Sample),
     /// A counter has another value.
     Counter {
         /// Row of [`Timeline::counters`].

@@ -1,10 +1,13 @@
-//! The lanes of a timeline: threads, CPUs, queues of devices, calls, marks of doubt.
+//! The lanes of a timeline: threads, CPUs, queues of devices, calls, marks of doubt, waits of threads for each other,
+//! collective operations.
 
 use super::content::Loss;
+use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 use taskscope_execution::devices::Devices;
-use taskscope_execution::{Execution, ProcessIndex, ThreadIndex, ThreadKind};
+use taskscope_execution::messages::Participation;
+use taskscope_execution::{Execution, NO_TIME, ProcessIndex, ThreadIndex, ThreadKind};
 
 /// The purpose of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +22,22 @@ pub enum LaneKind {
     Calls(u32, u32),
     /// Uncertain intervals of a thread, and which of its lanes this is.
     Doubts(ThreadIndex, u32),
+    /// Waits of a thread for others, beside its sections, and which of its lanes this is.
+    Waits(ThreadIndex, u32),
+    /// Parts of a thread in collective operations, from begin to completion, and which of its lanes this is.
+    Collectives(ThreadIndex, u32),
+}
+
+impl LaneKind {
+    /// The thread whose time the lane shows once more, if it does.
+    pub fn beside(self) -> Option<ThreadIndex> {
+        match self {
+            LaneKind::Doubts(thread, _) | LaneKind::Waits(thread, _) | LaneKind::Collectives(thread, _) => {
+                Some(thread)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// A row of a timeline, whose sections do not overlap.
@@ -39,10 +58,18 @@ pub struct Lane {
 /// All lanes, and the rows of their intervals if these are not a track.
 pub(super) struct Lanes {
     pub(super) rows: Vec<Lane>,
-    /// Rows of operations, calls or doubts in the order of time, for each lane.
+    /// Rows of operations, calls, doubts, waits or parts in collective operations in the order of time, for each lane.
     pub(super) intervals: Vec<Vec<u32>>,
     of_thread: Vec<u32>,
+    /// The lane of each wait of a thread; `u32::MAX` of one that is not shown.
+    of_wait: Vec<u32>,
     pub(super) dropped: Vec<Loss>,
+}
+
+/// The time of a part in a collective operation; one that is not complete lasts until `last`.
+pub(super) fn time_of(part: &Participation, last: u64) -> (u64, u64) {
+    let end = if part.completed == NO_TIME { last } else { part.completed };
+    (part.begun, end.max(part.begun))
 }
 
 /// A doubt or a loss of a thread: begin, end, events lost, number of the doubt.
@@ -104,14 +131,20 @@ fn spread(mut intervals: Vec<Row>) -> Vec<Vec<Row>> {
 
 impl Lanes {
     pub(super) fn of(execution: &Execution, devices: &Devices) -> Lanes {
-        let mut lanes =
-            Lanes { rows: Vec::new(), intervals: Vec::new(), of_thread: Vec::new(), dropped: Vec::new() };
+        let mut lanes = Lanes {
+            rows: Vec::new(),
+            intervals: Vec::new(),
+            of_thread: Vec::new(),
+            of_wait: vec![u32::MAX; execution.thread_waits.waits.len()],
+            dropped: Vec::new(),
+        };
         let part = execution.part_of_time();
+        let beside = Beside::of(execution);
         let mut order: Vec<ThreadIndex> = (0..execution.threads.len() as u32).map(ThreadIndex).collect();
         execution.sort_by_rank(&mut order);
         lanes.of_thread = vec![u32::MAX; order.len()];
         for thread in order {
-            lanes.add_thread(execution, thread);
+            lanes.add_thread(execution, thread, &beside);
         }
         for (number, queue) in devices.queues.iter().enumerate() {
             let process = queue.pid.map_or(ProcessIndex::NONE, |pid| process_of(execution, pid));
@@ -136,7 +169,7 @@ impl Lanes {
         lanes
     }
 
-    fn add_thread(&mut self, execution: &Execution, thread: ThreadIndex) {
+    fn add_thread(&mut self, execution: &Execution, thread: ThreadIndex, beside: &Beside) {
         let row = &execution.threads[thread.index()];
         if row.track.is_empty() || !row.selected {
             return;
@@ -159,6 +192,21 @@ impl Lanes {
         let spans = marks.iter().zip(0..).map(|(mark, row)| (row, mark.start, mark.end)).collect();
         let name = format!("uncertain: {plain}");
         self.add_spread(spans, row.process, &name, |lane| LaneKind::Doubts(thread, lane));
+        let waits = beside.waits.get(&thread).cloned().unwrap_or_default();
+        let first = self.rows.len();
+        let name = format!("waits: {plain}");
+        self.add_spread(waits, row.process, &name, |lane| LaneKind::Waits(thread, lane));
+        for lane in first..self.rows.len() {
+            self.intervals[lane].iter().for_each(|wait| self.of_wait[*wait as usize] = lane as u32);
+        }
+        let parts = beside.collectives.get(&thread).cloned().unwrap_or_default();
+        let name = format!("collective operations: {plain}");
+        self.add_spread(parts, row.process, &name, |lane| LaneKind::Collectives(thread, lane));
+    }
+
+    /// The lane of a wait of a thread, by its row; `u32::MAX` if it has none.
+    pub(super) fn of_wait(&self, wait: usize) -> u32 {
+        self.of_wait.get(wait).copied().unwrap_or(u32::MAX)
     }
 
     fn add_spread(
@@ -195,6 +243,32 @@ impl Lanes {
     /// The lane of a thread; `u32::MAX` if it has none.
     pub(super) fn of_thread(&self, thread: ThreadIndex) -> u32 {
         self.of_thread.get(thread.index()).copied().unwrap_or(u32::MAX)
+    }
+}
+
+/// Intervals beside the sections of threads, in the selected time.
+#[derive(Default)]
+struct Beside {
+    waits: FxHashMap<ThreadIndex, Vec<Row>>,
+    collectives: FxHashMap<ThreadIndex, Vec<Row>>,
+}
+
+impl Beside {
+    fn of(execution: &Execution) -> Beside {
+        let (part, last) = (execution.part_of_time(), execution.range().1);
+        let mut beside = Beside::default();
+        for (wait, row) in execution.thread_waits.waits.iter().zip(0..) {
+            if let Some((start, end)) = within(part, wait.start, wait.end) {
+                beside.waits.entry(wait.thread).or_default().push((row, start, end));
+            }
+        }
+        for (of, row) in execution.communication.participations.iter().zip(0..) {
+            let (start, end) = time_of(of, last);
+            if let Some((start, end)) = within(part, start, end) {
+                beside.collectives.entry(of.thread).or_default().push((row, start, end));
+            }
+        }
+        beside
     }
 }
 

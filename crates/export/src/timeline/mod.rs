@@ -13,10 +13,15 @@
 //! - both ends of an arrow are delivered, inside of a section, the begin before the end or at the same time;
 //! - each number that a record has is an index into a table of the [`Timeline`].
 //!
+//! Lanes beside a thread ([`LaneKind::beside`]) show some of its time once more: uncertain intervals, waits for other
+//! threads, collective operations.
+//!
 //! Nothing is dropped without a count: [`Timeline::dropped`] has the arrows that cannot be drawn and operations without times, and an export declares
 //! with [`Export::holds`] the contents that its format has no form for; [`losses`] joins both.
 //!
-//! Memory beside the execution: about 50 bytes an arrow, 32 a task with a recorded creation, 4 an operation of a device.
+//! Samples are records of exports that hold them, if [`Timeline::find_steps`] was called before.
+//!
+//! Memory beside the execution: about 50 bytes an arrow, 24 a sample, 32 a task with a recorded creation, 4 an operation of a device.
 //! Sections are read from the execution one by one.
 //!
 //! # An export of one's own
@@ -104,6 +109,7 @@ mod counters;
 mod export;
 mod lanes;
 mod play;
+mod samples;
 mod tables;
 
 pub use arrows::{Arrow, ArrowKind};
@@ -112,4 +118,5 @@ pub use content::{Content, Held, Kept, Loss};
 pub use counters::Counter;
 pub use export::{Export, Record, Section, holdings, losses};
 pub use lanes::{Lane, LaneKind};
-pub use tables::{Run, Timeline};
+pub use samples::{CallPath, FindStep, Sample, Step};
+pub use tables::{Collective, Run, Timeline};

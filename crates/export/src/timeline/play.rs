@@ -3,7 +3,8 @@
 use super::codes::{sections_of, thread_of};
 use super::counters::{USEFUL_THREADS, WAITING_TASKS};
 use super::export::{Export, Record, Section};
-use super::lanes::{LaneKind, marks_of, within};
+use super::lanes::{LaneKind, marks_of, time_of, within};
+use super::samples::Sample;
 use super::tables::Timeline;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -43,7 +44,9 @@ impl Timeline<'_> {
             heap.extend(next(cursor).map(|(at, rank)| Reverse((at, rank, lane as u32))));
         }
         let mut counts = Counts::of(self);
+        let mut samples = self.samples.rows.as_slice();
         while let Some(Reverse((at, rank, lane))) = heap.pop() {
+            self.samples_until(at, &mut samples, &mut counts, export)?;
             counts.until(at, self, export)?;
             let cursor = &mut cursors[lane as usize];
             match rank {
@@ -62,8 +65,25 @@ impl Timeline<'_> {
             }
             heap.extend(next(&cursors[lane as usize]).map(|(at, rank)| Reverse((at, rank, lane))));
         }
+        self.samples_until(u64::MAX, &mut samples, &mut counts, export)?;
         counts.until(u64::MAX, self, export)?;
         export.end(self)
+    }
+
+    /// Delivers the samples before a time.
+    fn samples_until(
+        &self,
+        at: u64,
+        samples: &mut &[Sample],
+        counts: &mut Counts<'_>,
+        export: &mut dyn Export,
+    ) -> io::Result<()> {
+        while let Some((sample, rest)) = samples.split_first().filter(|(sample, _)| sample.at < at) {
+            counts.until(sample.at, self, export)?;
+            export.record(self, &Record::Sample(*sample))?;
+            *samples = rest;
+        }
+        Ok(())
     }
 
     fn enter(
@@ -133,6 +153,7 @@ impl Timeline<'_> {
             region: RegionIndex::NONE,
             object: ObjectIndex::NONE,
             amount: 0,
+            part: None,
         };
         if let Some(thread) = thread_of(&self.lanes, lane) {
             return Box::new(sections_of(self.execution, thread).map(move |cut| {
@@ -173,6 +194,22 @@ impl Timeline<'_> {
                     let mark = marks[*row as usize];
                     let code = self.codes.of_doubt(mark.doubt);
                     Section { code, start: mark.start, end: mark.end, amount: mark.lost, ..blank }
+                }))
+            }
+            LaneKind::Waits(..) => Box::new(rows.map(move |row| {
+                let wait = &self.execution.thread_waits.waits[*row as usize];
+                let (start, end) = self.within(wait.start, wait.end);
+                Section { code: self.codes.of_wait(wait), start, end, object: wait.object, ..blank }
+            })),
+            LaneKind::Collectives(..) => {
+                let last = self.execution.range().1;
+                Box::new(rows.map(move |row| {
+                    let part = &self.execution.communication.participations[*row as usize];
+                    let (start, end) = time_of(part, last);
+                    let (start, end) = self.within(start, end);
+                    let amount = if part.bytes == u64::MAX { 0 } else { part.bytes };
+                    let code = self.codes.of_collective(part);
+                    Section { code, start, end, amount, part: Some(*row), ..blank }
                 }))
             }
             LaneKind::Thread(_) | LaneKind::Cpu(_) => Box::new(std::iter::empty()),

@@ -5,6 +5,7 @@ use super::codes::{Code, Codes};
 use super::content::{Content, Loss};
 use super::counters::{Counter, TaskCounts};
 use super::lanes::{Lane, LaneKind, Lanes};
+use super::samples::{CallPath, FindStep, Sample, Samples, Step};
 use taskscope_execution::devices::Devices;
 use taskscope_execution::graph::Names;
 use taskscope_execution::{
@@ -20,6 +21,17 @@ pub struct Run {
     pub start_unix_ns: Option<u64>,
 }
 
+/// The collective operation that a section is a part of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Collective {
+    /// Number of the communicator, the same in all members.
+    pub communicator: u64,
+    /// Number of the operation in it.
+    pub operation: u64,
+    /// The root's process, if the operation has one.
+    pub root: Option<String>,
+}
+
 /// The tables of a run over time; [`Timeline::play`] has its records.
 pub struct Timeline<'a> {
     pub(super) execution: &'a Execution,
@@ -29,6 +41,7 @@ pub struct Timeline<'a> {
     pub(super) codes: Codes,
     pub(super) arrows: Arrows,
     pub(super) tasks: TaskCounts,
+    pub(super) samples: Samples,
 }
 
 impl<'a> Timeline<'a> {
@@ -43,7 +56,37 @@ impl<'a> Timeline<'a> {
         let codes = Codes::of(execution, devices, names);
         let arrows = Arrows::of(execution, devices, &lanes, &codes.last_thread);
         let tasks = TaskCounts::of(execution, &lanes.rows);
-        Timeline { execution, devices, run, lanes, codes, arrows, tasks }
+        Timeline { execution, devices, run, lanes, codes, arrows, tasks, samples: Samples::default() }
+    }
+
+    /// Finds the places of all sampled steps, so that samples are among the records.
+    pub fn find_steps(&mut self, find: &mut FindStep<'_>) {
+        self.samples = Samples::of(self.execution, &self.lanes, find);
+    }
+
+    /// The call paths of samples, callers first.
+    pub fn call_paths(&self) -> &[CallPath] {
+        &self.samples.paths
+    }
+
+    /// The places of sampled steps.
+    pub fn steps(&self) -> &[Step] {
+        &self.samples.steps
+    }
+
+    /// The samples in the order of time.
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples.rows
+    }
+
+    /// The steps of a call path as rows of [`Timeline::steps`], the innermost first.
+    pub fn steps_of(&self, path: u32) -> impl Iterator<Item = u32> + '_ {
+        let mut next = Some(path);
+        std::iter::from_fn(move || {
+            let path = self.samples.paths.get(next? as usize)?;
+            next = path.caller;
+            Some(path.step)
+        })
     }
 
     /// The execution.
@@ -108,6 +151,13 @@ impl<'a> Timeline<'a> {
         (number != NO_NUMBER).then_some(number)
     }
 
+    /// The part in a collective operation that a section is, by `Section::part`.
+    pub fn collective(&self, part: Option<u32>) -> Option<Collective> {
+        let part = self.execution.communication.participations.get(part? as usize)?;
+        let root = self.execution.processes.get(part.root.index()).map(|_| self.process_name(part.root));
+        Some(Collective { communicator: part.comm, operation: part.sequence, root })
+    }
+
     /// A process in words.
     pub fn process_name(&self, process: ProcessIndex) -> String {
         let Some(row) = self.execution.processes.get(process.index()) else { return "devices".to_owned() };
@@ -136,12 +186,13 @@ impl<'a> Timeline<'a> {
             Content::Dependences => of_arrows(ArrowKind::Dependence),
             Content::Messages => of_arrows(ArrowKind::Message),
             Content::Submissions => of_arrows(ArrowKind::Submission),
-            Content::Collectives => execution.communication.participations.len() as u64,
+            Content::Collectives => self.lanes.count(|kind| matches!(kind, LaneKind::Collectives(..))),
             Content::Counters => self.counters().len() as u64,
             Content::Operations => self.lanes.count(|kind| matches!(kind, LaneKind::Queue(..))),
             Content::DeviceCalls => self.lanes.count(|kind| matches!(kind, LaneKind::Calls(..))),
             Content::Doubts => (execution.uncertain.len() + execution.losses.len()) as u64,
-            Content::ThreadWaits => execution.thread_waits.waits.len() as u64,
+            Content::ThreadWaits => self.lanes.count(|kind| matches!(kind, LaneKind::Waits(..))),
+            Content::Wakes => of_arrows(ArrowKind::Wake),
             Content::Samples => execution.samples.rows.len() as u64,
         }
     }

@@ -185,6 +185,7 @@ fn domain_name(is_own: bool, tag: u64) -> &'static str {
         (true, 1) => "dependence",
         (true, 3) => "message",
         (true, 6) => "submission",
+        (true, 7) => "wake",
         _ => "communication",
     }
 }

@@ -6,11 +6,11 @@ use taskscope_event::models::instrument::class;
 use taskscope_execution::{Group, State};
 
 /// Kinds of sections in rows beside threads, as `export` names them. Their time is that of a thread once more.
-const BESIDE: [&str; 2] = ["uncertain", "device call"];
+const BESIDE: [&str; 4] = ["uncertain", "device call", "wait for a thread", "collective operation"];
 
 /// The meaning of the time of a section in this category: that of the state with this label, else code of the program.
 pub(crate) fn activity_of(label: &str) -> Activity {
-    if BESIDE.contains(&label) {
+    if BESIDE.contains(&label.split(':').next().unwrap_or_default()) {
         return Activity::State(class::UNKNOWN);
     }
     State::ALL.into_iter().find(|state| state.label() == label).map_or(Activity::Task, activity)

@@ -1,7 +1,7 @@
 //! `.pcf`: the meanings of states, types and values.
 
 use super::numbers::{
-    COUNTERS, DOUBTS, MEMORY_TRANSFER, REGION, STATES, TYPES, Type, function_number, mpi_function,
+    COUNTERS, MEMORY_TRANSFER, REGION, STATES, TYPES, Type, beside, function_number, mpi_function,
 };
 use super::rows::one_line;
 use crate::paraver::labels::PREAMBLE;
@@ -60,8 +60,6 @@ impl Functions {
 pub(super) struct Used {
     pub types: [bool; TYPES],
     pub objects: BTreeMap<u64, String>,
-    /// Lanes of uncertain intervals of one thread.
-    pub doubts: u32,
 }
 
 /// Writes the `.pcf` file.
@@ -90,13 +88,10 @@ pub(super) fn write_labels(
     for (name, number) in counters.into_iter().zip(COUNTERS..) {
         write_type(number, name, &[], out)?;
     }
-    let doubts = timeline.codes().iter().zip(1..).filter(|(code, _)| code.state.is_none());
-    let doubts: Vec<(u64, String)> = doubts.map(|(code, number)| (number, code.name.clone())).collect();
-    for lane in 0..used.doubts {
-        let label = if lane == 0 { "uncertain".to_owned() } else { format!("uncertain, lane {}", lane + 1) };
-        write_type(DOUBTS + lane, &label, &doubts, out)?;
-    }
-    Ok(())
+    let types: BTreeMap<u32, String> = timeline.lanes().iter().filter_map(|lane| beside(lane.kind)).collect();
+    let stateless = timeline.codes().iter().zip(1..).filter(|(code, _)| code.state.is_none());
+    let stateless: Vec<(u64, String)> = stateless.map(|(code, number)| (number, code.name.clone())).collect();
+    types.iter().try_for_each(|(number, label)| write_type(*number, label, &stateless, out))
 }
 
 fn write_type(number: u32, label: &str, values: &[(u64, String)], out: &mut Vec<u8>) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! A run over time as a Paraver trace: states, events, communications, with the numbers of Extrae and Nanos++.
 //!
 //! ```text
-//! lanes      ▶ threads of applications (rows.rs); uncertain intervals are events of their threads
+//! lanes      ▶ threads of applications (rows.rs); lanes beside threads are events of these
 //! sections   ▶ state records, and events of changed values (numbers.rs)
 //! arrows     ▶ communications; the tag is Nanos++'s domain
 //! counters   ▶ events of the first thread of their process
@@ -20,7 +20,7 @@ use crate::timeline::{Arrow, Content, Export, Held, LaneKind, Record, Section, T
 use jiff::Timestamp;
 use labels::{Functions, Places, Used, is_construct, write_labels};
 use numbers::{
-    COUNTERS, DOUBTS, REGION, TYPES, Type, class_of, mpi_function, nanos_state, state_record, tag,
+    COUNTERS, REGION, TYPES, Type, beside, class_of, mpi_function, nanos_state, state_record, tag,
 };
 use rows::{Row, Rows};
 use std::io::{self, Write};
@@ -142,10 +142,9 @@ impl<F: Folder> RunWriter<F> {
     fn enter(&mut self, timeline: &Timeline<'_>, section: &Section) -> io::Result<()> {
         self.until(section.start)?;
         let (row, lane) = (self.row(section.lane)?, &timeline.lanes()[section.lane as usize]);
-        if let LaneKind::Doubts(_, number) = lane.kind {
-            self.used.doubts = self.used.doubts.max(number + 1);
+        if let Some((ty, _)) = beside(lane.kind) {
             let (at, value) = (self.time(section.start), section.code + 1);
-            return writeln!(self.events, "2:{row}:{at}:{}:{value}", DOUBTS + number);
+            return writeln!(self.events, "2:{row}:{at}:{ty}:{value}");
         }
         let code = &timeline.codes()[section.code as usize];
         let (begin, end) = (self.time(section.start), self.time(section.end));
@@ -210,9 +209,9 @@ impl<F: Folder> RunWriter<F> {
     fn leave(&mut self, timeline: &Timeline<'_>, section: &Section) -> io::Result<()> {
         self.until(section.end)?;
         let lane = &timeline.lanes()[section.lane as usize];
-        if let LaneKind::Doubts(_, number) = lane.kind {
+        if let Some((ty, _)) = beside(lane.kind) {
             let (row, at) = (self.row(section.lane)?, self.time(section.end));
-            return writeln!(self.events, "2:{row}:{at}:{}:0", DOUBTS + number);
+            return writeln!(self.events, "2:{row}:{at}:{ty}:0");
         }
         self.left.push((section.lane, section.end >= lane.last));
         Ok(())
@@ -243,14 +242,15 @@ impl<F: Folder> Export for RunWriter<F> {
             Content::Dependences => Held::As("communications with tag 1"),
             Content::Messages => Held::As("communications with tag 3"),
             Content::Submissions => Held::As("communications with tag 6"),
-            Content::Collectives => {
-                Held::Not("communications join two rows, not all members; calls are events")
-            }
+            Content::Collectives => Held::As(
+                "events of their threads, from type 9700000 on; communicators, roots and bytes are lost",
+            ),
             Content::Counters => Held::As("events of the first thread of a process, from type 9500100 on"),
             Content::Operations => Held::As("state records of queues, in an application of their own"),
             Content::DeviceCalls => Held::As("state records of rows in the application of devices"),
             Content::Doubts => Held::As("events of their threads, from type 9501000 on"),
-            Content::ThreadWaits => Held::Not("they are in `taskscope report --section waits`"),
+            Content::ThreadWaits => Held::As("events of their threads, from type 9600000 on"),
+            Content::Wakes => Held::As("communications with tag 7"),
             Content::Samples => Held::Not("call paths are in --to pprof, speedscope, flamegraph"),
         }
     }
@@ -291,6 +291,7 @@ impl<F: Folder> Export for RunWriter<F> {
             Record::ArrowStart { arrow, .. } => self.arrow(arrow),
             // A communication is written at its begin.
             Record::ArrowEnd { .. } => Ok(()),
+            Record::Sample(_) => Ok(()),
             Record::Counter { counter, at, value } => {
                 self.until(*at)?;
                 let (row, ty) = self.counters[*counter as usize];

@@ -3,7 +3,7 @@
 //! Sources: Extrae's manual and its list of MPI events; Nanos++'s instrumentation (`taskscope_event::models::instrument`).
 //! Types from [`OWN`] on are taskscope's.
 
-use crate::timeline::Code;
+use crate::timeline::{Code, LaneKind};
 use taskscope_execution::{Group, State};
 
 /// First type of taskscope's own.
@@ -98,8 +98,26 @@ impl Type {
 pub(super) const REGION: u64 = 3;
 /// The type of a counter.
 pub(super) const COUNTERS: u32 = OWN + 100;
-/// The type of uncertain intervals, one for each lane of a thread.
-pub(super) const DOUBTS: u32 = OWN + 1000;
+/// Types of intervals beside the sections of a thread, one for each of its lanes, and their labels: uncertain intervals,
+/// waits for other threads, collective operations.
+const BESIDE: [(u32, &str); 3] = [
+    (OWN + 1000, "uncertain"),
+    (OWN + 100_000, "wait for a thread"),
+    (OWN + 200_000, "collective operation"),
+];
+
+/// The type of a lane beside a thread, and its label.
+pub(super) fn beside(kind: LaneKind) -> Option<(u32, String)> {
+    let (row, lane) = match kind {
+        LaneKind::Doubts(_, lane) => (0, lane),
+        LaneKind::Waits(_, lane) => (1, lane),
+        LaneKind::Collectives(_, lane) => (2, lane),
+        _ => return None,
+    };
+    let (number, label) = BESIDE[row];
+    let label = if lane == 0 { label.to_owned() } else { format!("{label}, lane {}", lane + 1) };
+    Some((number + lane, label))
+}
 
 /// Paraver's state records: number, label, colour.
 pub(super) const STATES: [(u32, &str, [u8; 3]); 16] = [
@@ -183,6 +201,8 @@ pub(super) const fn tag(kind: crate::timeline::ArrowKind) -> u32 {
         ArrowKind::Dependence => 1,
         ArrowKind::Message => 3,
         ArrowKind::Submission => 6,
+        // Nanos++ has no domain of this meaning.
+        ArrowKind::Wake => 7,
     }
 }
 

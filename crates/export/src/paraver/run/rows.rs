@@ -58,7 +58,9 @@ impl Rows {
                 LaneKind::Thread(_) => 0,
                 LaneKind::Cpu(_) => 1,
                 LaneKind::Queue(..) | LaneKind::Calls(..) => 2,
-                LaneKind::Doubts(thread, _) => {
+                LaneKind::Doubts(thread, _)
+                | LaneKind::Waits(thread, _)
+                | LaneKind::Collectives(thread, _) => {
                     // Its thread is before it.
                     places.push(places[timeline.lane_of(thread) as usize]);
                     continue;
@@ -82,7 +84,7 @@ impl Rows {
             task_row.threads.push(lane.name.clone());
             nodes[task_row.node as usize].1 += 1;
         }
-        // Uncertain intervals have no rows of their own.
+        // Lanes beside threads have no rows of their own.
         let count: usize = nodes.iter().map(|node| node.1 as usize).sum();
         if count > MAX_ROWS {
             let text = format!("{count} rows: Paraver has room for {MAX_ROWS}; select a part with --where");
@@ -122,7 +124,7 @@ impl Rows {
         places.iter().map(row).collect()
     }
 
-    /// The row of a lane; of uncertain intervals, that of their thread.
+    /// The row of a lane; of one beside a thread, that of the thread.
     pub fn row(&self, lane: u32) -> Row {
         self.of_lane[lane as usize]
     }
