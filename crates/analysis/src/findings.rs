@@ -1,6 +1,6 @@
 //! The largest losses, each with its cause.
 
-use crate::blame::{Charge, Culprit};
+use crate::blame::{Charge, Culprit, undirected};
 use crate::by_state::ByState;
 use crate::entries::Entries;
 use crate::grain::{Grain, Grains};
@@ -13,8 +13,8 @@ use crate::teams::Worksharing;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_execution::{
-    Blamed, Cause, Execution, Group, NO_TIME, Pattern, Place, PlaceKind, Section, Span, Starts, State,
-    ThreadIndex, ThreadKind, join_intervals,
+    Blamed, Cause, CpuShortage, Execution, Group, NO_TIME, Pattern, Place, PlaceKind, Section, Span, Starts,
+    State, ThreadIndex, ThreadKind, join_intervals,
 };
 
 /// Confidence in the cause.
@@ -65,8 +65,8 @@ pub struct Finding {
     pub starting_ns: u64,
     /// Confidence in the cause.
     pub confidence: Confidence,
-    /// Percent of all waits of the run in which the waiting workers could run and had no CPU, if that is much and the finding is about
-    /// tasks that run alone: with a CPU, the workers may have found ready tasks. Otherwise 0.
+    /// Percent of its waits in which the waiting workers could run and had no CPU, if that is much, the finding is about tasks that
+    /// run alone, and it is not known whether others were ready. Otherwise 0.
     pub no_cpu_percent: u64,
     /// Tasks created by code of the culprit's kind, if that is relevant.
     pub tasks_created: u64,
@@ -124,6 +124,10 @@ pub(crate) struct Facts<'e> {
     charged: FxHashMap<Culprit, ByState>,
     /// Whether the runtime's sections were recorded.
     has_sections: bool,
+    /// The time of all workers without a CPU.
+    shortage: CpuShortage,
+    /// Percent of the waits charged to culprits in which the waiting workers had no CPU, if ready tasks are not known.
+    without_cpu: FxHashMap<Culprit, u64>,
     /// From the begin of the first task to the end of the last one, if CPUs that are workers wait mostly outside of it.
     lacks_tasks_outside: Option<(u64, u64)>,
 }
@@ -147,12 +151,15 @@ impl<'e> Facts<'e> {
         charges: &[Charge],
         types: &[TaskType],
         created: Creations,
+        shortage: CpuShortage,
     ) -> Facts<'e> {
         Facts {
             execution,
             grains: Grains::of(execution, ledger, charges, types),
             in_code: ledger.in_code(),
             created,
+            without_cpu: waits_without_cpu(execution, charges, &shortage),
+            shortage,
             charged: charges.iter().map(|charge| (charge.culprit, charge.by_state)).collect(),
             has_sections: ledger.causes.iter().any(|row| row.state.group() == Group::Runtime),
             lacks_tasks_outside: time_of_tasks(execution)
@@ -199,18 +206,33 @@ impl<'e> Facts<'e> {
     }
 }
 
-/// Percent of all waits from which on workers without a CPU make it unsure, or very unsure, that no task was ready.
+/// Percent of the waits of a finding from which on workers without a CPU make it unsure, or very unsure, that no task was ready.
 const NO_CPU_PERCENTS: (u64, u64) = (30, 70);
 
-/// Percent of all waits of a run in which the waiting workers could run and had no CPU; 0 if not known.
-fn waits_without_cpu(facts: &Facts<'_>) -> u64 {
-    if !facts.execution.knows_off_cpu() {
-        return 0;
+/// Percent of the waits charged to each culprit in which the waiting workers could run and had no CPU, if ready tasks are not known;
+/// empty if that cannot be much of a charge on tasks.
+fn waits_without_cpu(
+    execution: &Execution,
+    charges: &[Charge],
+    shortage: &CpuShortage,
+) -> FxHashMap<Culprit, u64> {
+    let percent = |part: u64, all: u64| (u128::from(part.min(all)) * 100 / u128::from(all.max(1))) as u64;
+    let may_be_much = |charge: &Charge| {
+        matches!(charge.culprit, Culprit::Code(State::Task, _))
+            && percent(shortage.waiting_ns, charge.total()) >= NO_CPU_PERCENTS.0
+    };
+    if !execution.knows_off_cpu() || !charges.iter().any(may_be_much) || execution.knows_ready_tasks() {
+        return FxHashMap::default();
     }
-    let waits = facts.charged.values().flat_map(|by_state| by_state.iter());
-    let waits = waits.fold(0, |sum: u64, (_, ns)| sum.saturating_add(ns));
-    let waiting = facts.execution.cpu_shortage().waiting_ns.min(waits);
-    (u128::from(waiting) * 100 / u128::from(waits.max(1))) as u64
+    let mut with_cpu: FxHashMap<Culprit, u64> = FxHashMap::default();
+    for (entry, ns) in undirected(&execution.with_waits_off_cpu()).0 {
+        *with_cpu.entry(entry.of.culprit).or_default() += ns;
+    }
+    let without = |charge: &Charge| {
+        let with_cpu = with_cpu.get(&charge.culprit).copied().unwrap_or(0);
+        (charge.culprit, percent(charge.total().saturating_sub(with_cpu), charge.total()))
+    };
+    charges.iter().map(without).collect()
 }
 
 /// From the begin of the first task to the end of the last one.
@@ -279,7 +301,6 @@ pub(crate) fn findings(
     hangs: &[Hang],
 ) -> Vec<Finding> {
     let mut all: Vec<Finding> = Vec::new();
-    let mut without_cpu: Option<u64> = None;
     for charge in charges {
         let Some(verdict) = facts.verdict(charge, execution.part_of_time()) else { continue };
         let Verdict { cause, blamed, pattern, state, place, grain } = verdict;
@@ -304,9 +325,8 @@ pub(crate) fn findings(
             _ => Confidence::Low,
         };
         let is_of_tasks = (cause, blamed) == (Cause::Wait, Blamed::Task) && grain.is_none();
-        let no_cpu_percent =
-            if is_of_tasks { *without_cpu.get_or_insert_with(|| waits_without_cpu(facts)) } else { 0 };
-        let (confidence, no_cpu_percent) = match no_cpu_percent {
+        let no_cpu_percent = facts.without_cpu.get(&charge.culprit).copied().filter(|_| is_of_tasks);
+        let (confidence, no_cpu_percent) = match no_cpu_percent.unwrap_or(0) {
             percent if percent >= NO_CPU_PERCENTS.1 => (Confidence::Low, percent),
             percent if percent >= NO_CPU_PERCENTS.0 => (confidence.min(Confidence::Medium), percent),
             _ => (confidence, 0),
@@ -360,7 +380,7 @@ pub(crate) fn findings(
             let estimated = loss.0 == Cause::CpuNone && !execution.knows_switches();
             let confidence = if estimated { Confidence::Medium } else { own.confidence };
             let pattern = match loss.0 {
-                Cause::CpuNone => *of_shortage.get_or_insert_with(|| pattern_of_shortage(facts.execution)),
+                Cause::CpuNone => *of_shortage.get_or_insert_with(|| pattern_of_shortage(facts)),
                 Cause::Unknown if state == State::NoSubsystem && !facts.has_sections => {
                     Some(Pattern::NoSections)
                 }
@@ -381,8 +401,7 @@ pub(crate) fn findings(
 }
 
 /// The pattern of the lack of CPUs, if recorded and not due to other programs.
-fn pattern_of_shortage(execution: &Execution) -> Option<Pattern> {
-    let shortage = execution.cpu_shortage();
+fn pattern_of_shortage(Facts { execution, shortage, .. }: &Facts<'_>) -> Option<Pattern> {
     if shortage.stopped_ns > (shortage.own_ns + shortage.waiting_ns) / 2 {
         return Some(Pattern::Stopped);
     }

@@ -79,7 +79,7 @@ pub use wait_chains::{Call, Root, Tie};
 pub use wait_for_graph::{Letter, Shares};
 pub use worker_waits::worker_waits;
 
-use taskscope_execution::{Execution, Tally};
+use taskscope_execution::{CpuShortage, Execution, Tally};
 
 /// All tables of a run.
 #[derive(Clone, Debug)]
@@ -90,6 +90,8 @@ pub struct Analysis {
     pub charges: Vec<Charge>,
     /// Efficiency and its factors.
     pub efficiency: Efficiency,
+    /// Time of all workers without a CPU.
+    pub shortage: CpuShortage,
     /// Explicit tasks that began.
     pub tasks: u64,
     /// Task types, most time first.
@@ -125,7 +127,7 @@ pub struct Problem {
 fn facts_of(whole: &Execution) -> Facts<'_> {
     let of_tasks = || (task_types(whole, &body_times(whole), &blocked_times(whole)), creations(whole));
     let (ledger, (types, created)) = book_beside(whole, of_tasks);
-    Facts::of(whole, &ledger, &ledger.charges(), &types, created)
+    Facts::of(whole, &ledger, &ledger.charges(), &types, created, whole.cpu_shortage())
 }
 
 /// Analyses an execution. A part of a run has the causes of the whole. Cannot fail; inconsistencies are in
@@ -140,8 +142,9 @@ pub fn analyse(execution: &Execution) -> (Analysis, Vec<Problem>) {
     let (ledger, (of_tasks, works, regions, starvation)) = book_beside(execution, tables);
     let (body_times, task_types, created) = of_tasks;
     let (charges, locks) = (ledger.charges(), locks(execution, &ledger));
+    let shortage = execution.cpu_shortage();
     let facts = match &execution.part {
-        None => Facts::of(execution, &ledger, &charges, &task_types, created.clone()),
+        None => Facts::of(execution, &ledger, &charges, &task_types, created.clone(), shortage),
         Some(part) => facts_of(&part.whole),
     };
     let efficiency = efficiency(&ledger, &charges);
@@ -156,6 +159,7 @@ pub fn analyse(execution: &Execution) -> (Analysis, Vec<Problem>) {
         locks,
         thread_waits: thread_waits(execution),
         starvation,
+        shortage,
         ledger,
         charges,
         works,

@@ -144,30 +144,72 @@ fn tasks_are_counted_and_the_one_that_runs_alone_is_charged() {
     assert_eq!((creation.ns, creation.tasks_created), (1000, 3));
 }
 
-/// The thread that waits meanwhile may have had no CPU to run a ready task on: that no task was ready is not sure.
-#[test]
-fn tasks_that_run_alone_are_unsure_while_waiting_workers_have_no_cpu() {
+/// Three tasks run one after the other in a taskwait of thread 0, from 300 to 9000, while thread 1 waits in the barrier from 100
+/// on. All access the same data, if a kind of access is given.
+fn tasks_in_turn(kind: Option<u8>, off: &[(u64, u64)]) -> Analysis {
     let mut script = Script::new(2, 0, 9000);
     script.site(0, 0, 1, 0x100).site(0, 0, 2, 0x200).site(0, 0, 3, 0x300).task_type(0, 0, 5, 2, "task");
-    script.fork(0, 0, 1, 1, 2).join_team(1, 0, 1, 1, 2).arrive(1, 0);
-    script.create(0, 100, 11, 5).create(0, 200, 12, 5).create(0, 300, 13, 5).taskwait(0, 1000, 8000, 3);
-    script.run(0, 1000, 3000, 11).run(1, 1000, 2000, 12).run(1, 2000, 8000, 13);
-    script.arrive(0, 8000).join(0, 9000, 1).depart(1, 9000, 1);
-    // All waits take 8000 ns.
-    type Times = &'static [(u64, u64)];
-    let cases: [(Times, Times, Confidence, u64); 3] = [
-        (&[(3000, 4000)], &[], Confidence::High, 0),
-        (&[(3000, 6000)], &[], Confidence::Medium, 37),
-        (&[(3000, 8000)], &[(0, 1000)], Confidence::Low, 75),
+    script.fork(0, 0, 1, 1, 2).join_team(1, 0, 1, 1, 2).arrive(1, 100);
+    for task in [11_u32, 12, 13] {
+        script.create(0, 200, task, 5);
+        if let Some(kind) = kind {
+            let dependence = [&task.to_le_bytes()[..], &8_u64.to_le_bytes(), &[kind]].concat();
+            script.emit(0, 200, omp::TASK_DEPENDENCES, &dependence);
+        }
+    }
+    script.taskwait(0, 300, 9000, 3).run(0, 300, 3000, 11).run(0, 3000, 6000, 12).run(0, 6000, 9000, 13);
+    script.arrive(0, 9000).join(0, 9000, 1).depart(1, 9000, 1);
+    let mut execution = script.play();
+    execution.add_off_cpu(ThreadIndex(0), OsSource::Switches, &[], &[]);
+    execution.add_off_cpu(ThreadIndex(1), OsSource::Switches, off, &[]);
+    execution.attribute_system_time();
+    let (analysis, _) = analyse(&execution);
+    let without_cpu = analysis.shortage.own_ns + analysis.shortage.waiting_ns;
+    assert_eq!(without_cpu, off.iter().map(|(start, end)| end - start).sum::<u64>());
+    analysis
+}
+
+/// Nanoseconds lost to a cause.
+fn lost_to(analysis: &Analysis, cause: Cause) -> u64 {
+    analysis.findings.iter().filter(|finding| finding.cause == cause).map(|finding| finding.ns).sum()
+}
+
+/// A worker that waits without a CPU would have run a ready task. While no task is ready it waits for the task that runs, with a CPU
+/// or without.
+#[test]
+fn a_waiting_worker_without_a_cpu_loses_to_that_while_tasks_are_ready_and_else_to_the_tasks() {
+    const WRITES: Option<u8> = Some(3);
+    let answer = |kind, off| {
+        let analysis = tasks_in_turn(kind, off);
+        let first = &analysis.findings[0];
+        assert_eq!((first.confidence, first.no_cpu_percent), (Confidence::High, 0));
+        (first.cause, lost_to(&analysis, Cause::CpuNone), lost_to(&analysis, Cause::Wait))
+    };
+    // From 100 to 200 no task is created yet, and at 6000 the last one begins.
+    let always = &[(100, 9000)];
+    assert_eq!(answer(None, always), (Cause::CpuNone, 5800, 3100));
+    // Only the first one is ready, from 200 to 300; each of the others when the one before ends.
+    assert_eq!(answer(WRITES, always), (Cause::Wait, 100, 8800));
+    // A part of the wait each.
+    assert_eq!(answer(None, &[(1000, 2000), (5000, 8000)]), (Cause::Wait, 2000, 6900));
+    assert_eq!(answer(None, &[]), (Cause::Wait, 0, 8900));
+}
+
+/// Which of several tasks that exclude each other may start is not known.
+#[test]
+fn tasks_that_run_alone_are_unsure_if_workers_lack_cpus_and_ready_tasks_are_not_known() {
+    const EXCLUDES: Option<u8> = Some(4);
+    let cases: [(&[(u64, u64)], Confidence, u64); 3] = [
+        (&[(1000, 2000)], Confidence::High, 0),
+        // 4000 of the 8700 in which a task runs.
+        (&[(1000, 2000), (5000, 8000)], Confidence::Medium, 45),
+        (&[(100, 8000)], Confidence::Low, 88),
     ];
-    for (first, second, confidence, percent) in cases {
-        let mut execution = script.play();
-        execution.add_off_cpu(ThreadIndex(0), OsSource::Switches, first, &[]);
-        execution.add_off_cpu(ThreadIndex(1), OsSource::Switches, second, &[]);
-        execution.attribute_system_time();
-        let (analysis, _) = analyse(&execution);
-        let finding = analysis.findings.iter().find(|f| f.blamed == Blamed::Task).unwrap();
-        assert_eq!((finding.ns, finding.confidence, finding.no_cpu_percent), (5000, confidence, percent));
+    for (off, confidence, percent) in cases {
+        let analysis = tasks_in_turn(EXCLUDES, off);
+        let finding = analysis.findings.iter().find(|finding| finding.blamed == Blamed::Task).unwrap();
+        assert_eq!((finding.ns, finding.confidence, finding.no_cpu_percent), (8700, confidence, percent));
+        assert_eq!(lost_to(&analysis, Cause::CpuNone), 0);
     }
 }
 

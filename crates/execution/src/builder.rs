@@ -253,12 +253,13 @@ impl ExecutionBuilder {
         }
         self.execution.activities = activities;
         self.splice_cpus();
-        let TaskTables { tasks, queued, dependences, wait_dependences, .. } = tasks;
+        let TaskTables { tasks, queued, dependences, wait_dependences, detached, .. } = tasks;
         self.execution.tasks = tasks;
         self.number();
         self.execution.queued = queued;
         self.execution.dependences = dependences.into();
         self.execution.wait_dependences = wait_dependences;
+        self.execution.detached = detached;
     }
 
     /// Gives tasks and regions the numbers by which users know them.

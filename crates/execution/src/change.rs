@@ -317,6 +317,11 @@ pub enum Change {
         /// The task.
         task: TaskIndex,
     },
+    /// The body of the task has ended; the task ends when its detach event is fulfilled.
+    TaskDetaches {
+        /// The task.
+        task: TaskIndex,
+    },
     /// Ended the task.
     TaskEnds {
         /// The task.

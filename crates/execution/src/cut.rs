@@ -47,6 +47,7 @@ impl Execution {
             target_waits,
             dependences,
             wait_dependences,
+            detached,
             losses,
             off_cpu,
             blocked,
@@ -107,6 +108,10 @@ impl Execution {
             dependence.task.is_some()
         });
         wait_dependences.retain(|dependence| (begin..end).contains(&dependence.at));
+        detached.retain_mut(|task| {
+            *task = part.task(*task);
+            task.is_some()
+        });
         losses.retain_mut(|loss| {
             loss.events = events_within(loss, begin, end);
             part.keeps(&mut loss.start, &mut loss.end)

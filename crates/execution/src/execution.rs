@@ -161,6 +161,8 @@ pub struct Execution {
     pub dependences: Column<Dependence>,
     /// Dependences of `taskwait depend`, in the order of each thread.
     pub wait_dependences: Vec<WaitDependence>,
+    /// Tasks that end when their detach events are fulfilled, not with their bodies.
+    pub detached: Vec<TaskIndex>,
     /// Intervals in which tasks of instrumented programs were ready and did not run, by the ends.
     pub queued: Vec<Queued>,
     /// Intervals of lost events, sorted by end.

@@ -21,10 +21,11 @@
 //! | `track_columns`, `columns_builder`, `track_builder`, `splice`, `track` | the sections of a thread or CPU |
 //! | `cpus`, `os_times`, `system_cause`, `anomalies`, `uncertain`, `catalog`, `execution` | an execution |
 //! | `growing`, `task_tables`, `storing`, `open_thread`, `observer`, `messages_builder`, `builder` | building one from changes |
-//! | `cpu_groups`, `holders`, `off_cpu`, `system_time`, `join_tables`, `cut` | what follows from one; a part of one |
+//! | `cpu_groups`, `holders`, `accesses`, `off_cpu`, `system_time`, `join_tables`, `cut` | what follows from one; a part of one |
 //! | `lod`, `graph`, `devices`, `view` | modules of their own: levels of detail, task graph, device queues, views of models |
 #![forbid(unsafe_code)]
 
+mod accesses;
 mod activities;
 mod anomalies;
 mod builder;

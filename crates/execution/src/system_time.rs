@@ -8,12 +8,17 @@
 //! | runs code of the program or the runtime | it has no CPU |
 //! | waits for a lock | the holder has code to run and no CPU, or the lock is handed to it or free and it has no CPU itself |
 //! | waits or is idle | no worker works, and one that could has no CPU |
+//! | waits where it may start a task | a task is ready for it, and it could run and has no CPU |
 //! | waits, and there are more workers than CPUs | no allowed CPU is free for it |
 //!
 //! With more workers than CPUs, as many waiting workers can lose time to too little work as CPUs are left by those that
 //! work or could work; the others could run nothing anyway. The choice among them is free: a waiting worker keeps its
 //! role, so that a wait has few pieces. A worker that has not started, or has ended, has no thread that could use a CPU:
 //! its time is lost to the system only while other threads of the job have all CPUs, or the program itself has none.
+//!
+//! Ready tasks (module `ready`) are counted: as many waiting workers lose time to the system as there are tasks beyond those
+//! that waiting workers on CPUs are about to take. While no task is ready, or that is not known, a waiting worker waits for
+//! the others, with a CPU or without.
 //!
 //! Every nanosecond has one answer, so times of parts of a run add up to those of the whole: the partition is computed once,
 //! for the whole run, and cut with it.
@@ -22,6 +27,8 @@ mod activity;
 mod cpu_shortage;
 mod intervals;
 mod lock_waits;
+mod member;
+mod ready;
 mod sweep;
 
 use crate::system_cause::{SystemCause, SystemTime};
@@ -32,9 +39,11 @@ pub use cpu_shortage::CpuShortage;
 pub use intervals::join_intervals;
 use intervals::{Times, joined, subtract};
 use lock_waits::LockWaits;
+use member::Member;
+use ready::ReadyTasks;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use sweep::{Crowd, Lane, Member, Sweep};
+use sweep::{Crowd, Lane, Sweep};
 
 impl Execution {
     /// The times of a thread that the system took, in order.
@@ -188,12 +197,16 @@ impl Execution {
             lost: None,
             since: 0,
             kept: false,
+            misses: false,
         };
         let device = self.device_times(thread, device_waits);
         let (blocked, lock): (&Times, &Times) = (&[], &[]);
+        let ready = ReadyTasks::default();
         let changes = Changes {
+            thread,
             spans: row.track.spans(),
             span: None,
+            ready: &ready,
             at: 0,
             off: &off,
             blocked,
@@ -332,13 +345,16 @@ impl Execution {
             // If each worker has a CPU, no time is charged to the system.
             false => joined(members.iter().map(|member| &member.off).chain(&locks)),
         };
-        let mut sweep = Sweep::of(&members, processes.len(), crowds, all);
+        let ready = ReadyTasks::of(self, &members);
+        let mut sweep = Sweep::of(&members, processes.len(), crowds, &ready, all);
         for (begin, end) in windows {
             let lanes =
                 members.iter().zip(&locks).map(|(Member { thread, off, blocked, device, .. }, lock)| {
                     Changes {
+                        thread: *thread,
                         spans: self.spans_of_run_from(*thread, begin),
                         span: None,
+                        ready: &ready,
                         at: begin,
                         off: from(off, begin),
                         blocked: from(blocked, begin),

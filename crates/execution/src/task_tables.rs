@@ -12,6 +12,7 @@ pub(crate) struct TaskTables {
     pub queued: Vec<Queued>,
     pub dependences: Vec<Dependence>,
     pub wait_dependences: Vec<WaitDependence>,
+    pub detached: Vec<TaskIndex>,
     /// Tasks that are able to run and do not, since when.
     ready: FxHashMap<TaskIndex, u64>,
 }
@@ -86,6 +87,7 @@ impl TaskTables {
                 tasks.grow_to(task);
                 tasks.status[task.index()] = TaskStatus::Cancelled;
             }
+            Change::TaskDetaches { task } => self.detached.push(task),
             Change::TaskDepends { task, address, kind } => {
                 let dependence = Dependence { task, address, kind: u32::from(kind) };
                 self.dependences.push(dependence);

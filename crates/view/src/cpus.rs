@@ -6,6 +6,7 @@ use crate::runtime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use taskscope_analysis::Analysis;
 use taskscope_cause::Runtime;
 use taskscope_execution::{CpuFacts, CpuGroup, CpuSet, Execution, Process, Quota, ThreadIndex};
 use taskscope_profile::{Profile, key};
@@ -199,9 +200,9 @@ pub struct CpuShortage {
 }
 
 /// The workers' time without a CPU, split by its use; `None` unless it is known of all workers.
-pub(crate) fn shortage(execution: &Execution) -> Option<CpuShortage> {
-    let shortage = execution.knows_off_cpu().then(|| execution.cpu_shortage())?;
-    Some(CpuShortage {
+pub(crate) fn shortage(execution: &Execution, analysis: &Analysis) -> Option<CpuShortage> {
+    let shortage = &analysis.shortage;
+    execution.knows_off_cpu().then(|| CpuShortage {
         own_ns: shortage.own_ns,
         others_ns: shortage.others_ns,
         waiting_ns: shortage.waiting_ns,

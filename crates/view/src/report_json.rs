@@ -271,7 +271,7 @@ pub fn report_of(
             cpus => Some(crate::format::counted(cpus as u64, "CPU")),
         },
         process_cpus: crate::cpus::of_processes(execution),
-        no_cpu: if wants(Section::Time) { crate::cpus::shortage(execution) } else { None },
+        no_cpu: if wants(Section::Time) { crate::cpus::shortage(execution, analysis) } else { None },
         other_threads: ledger.other_threads,
         processes: execution.process_count(),
         tasks: analysis.tasks,

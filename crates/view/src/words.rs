@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_analysis::{Analysis, Culprit, Finding};
 use taskscope_cause::{Blamed, Cause, Pattern, Runtime};
-use taskscope_execution::{CpuFacts, Execution, SiteIndex, State};
+use taskscope_execution::{CpuFacts, CpuShortage, Execution, SiteIndex, State};
 use taskscope_session::{Places, Session};
 
 /// All findings of threads with events, with names: hangs first, then the largest. `name_waits` replaces some by others before they
@@ -57,7 +57,7 @@ pub(crate) fn findings_of_events(
                 let evidence = match finding.no_cpu_percent {
                     0 => String::new(),
                     percent => format!(
-                        "waiting workers had no CPU in {percent} % of all waits: tasks may have been ready"
+                        "waiting workers had no CPU in {percent} % of it: whether tasks were ready is not known"
                     ),
                 };
                 merged.push(NamedFinding {
@@ -78,7 +78,7 @@ pub(crate) fn findings_of_events(
             }
         }
     }
-    let source = Source::of(session, workers, &merged);
+    let source = Source::of(session, analysis, workers, &merged);
     for finding in &mut merged {
         finding.text = match finding.hang.and_then(|row| analysis.hangs.get(row)) {
             Some(hang) => HangWords::of(session, hang).facts().sentence(),
@@ -142,8 +142,7 @@ fn is_of_no_place(cause: Cause) -> bool {
 }
 
 /// The reason why threads had no CPU, as far as recorded.
-fn no_cpu(session: &Session) -> String {
-    let shortage = session.execution.cpu_shortage();
+fn no_cpu(session: &Session, shortage: &CpuShortage) -> String {
     let all = shortage.own_ns + shortage.waiting_ns;
     match crate::cpus::stopped_text(&crate::cpus::of_processes(&session.execution)) {
         Some(text) if shortage.stopped_ns * 2 > all => {
@@ -232,14 +231,19 @@ pub(crate) struct Source {
 
 impl Source {
     /// Creates the words for a trace. Texts that only some findings need are computed only for those.
-    pub fn of(session: &Session, workers: &'static str, findings: &[NamedFinding]) -> Source {
+    pub fn of(
+        session: &Session,
+        analysis: &Analysis,
+        workers: &'static str,
+        findings: &[NamedFinding],
+    ) -> Source {
         let has = |cause| findings.iter().any(|finding| finding.cause == cause);
         Source {
             what: "trace",
             workers,
             knows_off_cpu: session.execution.knows_off_cpu(),
             waits_in_calls: false,
-            no_cpu: if has(Cause::CpuNone) { no_cpu(session) } else { String::new() },
+            no_cpu: if has(Cause::CpuNone) { no_cpu(session, &analysis.shortage) } else { String::new() },
             more_workers: if has(Cause::CpuOversubscribed) { more_workers(session) } else { String::new() },
         }
     }

@@ -12,7 +12,6 @@
 //! Rows are `u32` numbers, [`NONE`] if there is none. Data are ordered by their id, tasks too. Times
 //! are nanoseconds of one clock, [`NO_TIME`](crate::NO_TIME) if not known: not known is never zero.
 
-mod accesses;
 mod builder;
 mod check;
 mod device_work;
@@ -23,7 +22,7 @@ mod row;
 mod rows_of_workers;
 mod task_graph;
 
-pub use accesses::{Access, DeclaredGraph};
+pub use crate::accesses::{Access, DeclaredGraph};
 pub use builder::{GraphBuilder, NewData, NewTask};
 pub use check::{GraphError, Table};
 pub use device_work::{

@@ -1,7 +1,8 @@
 //! The activity of a thread over time, as far as CPUs are concerned.
 
 use super::intervals::Times;
-use crate::{Group, Span, State};
+use super::ready::{PoolNumber, ReadyTasks};
+use crate::{Group, Span, State, ThreadIndex};
 
 /// A worker's activity, as far as CPUs are concerned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,16 +48,20 @@ pub(super) struct Now {
     pub off: bool,
     /// Whether it sleeps.
     pub blocked: bool,
+    /// The ready tasks that it may take in its wait, if these are known.
+    pub pool: Option<PoolNumber>,
 }
 
 impl Now {
-    pub const ELSEWHERE: Now = Now { doing: Doing::Elsewhere, off: false, blocked: false };
+    pub const ELSEWHERE: Now = Now { doing: Doing::Elsewhere, off: false, blocked: false, pool: None };
 }
 
 /// The changes of one worker, in order.
 pub(super) struct Changes<'a, I> {
+    pub thread: ThreadIndex,
     pub spans: I,
     pub span: Option<Span>,
+    pub ready: &'a ReadyTasks,
     pub at: u64,
     pub off: &'a Times,
     pub blocked: &'a Times,
@@ -104,6 +109,10 @@ impl<I: Iterator<Item = Span>> Iterator for Changes<'_, I> {
             until = until.min(lock_until);
         }
         self.at = until;
-        Some((at, Now { doing, off: off && doing != Doing::Absent, blocked }))
+        let pool = match doing {
+            Doing::Waits => self.ready.pool(self.thread, &span.section),
+            _ => None,
+        };
+        Some((at, Now { doing, off: off && doing != Doing::Absent, blocked, pool }))
     }
 }

@@ -1,6 +1,8 @@
 //! One walk over all threads of related processes in the order of time.
 
 use super::activity::{Changes, Doing, Now};
+use super::member::Member;
+use super::ready::{PoolNumber, ReadyTasks};
 use crate::system_cause::{SystemCause, SystemTime};
 use crate::{Span, ThreadIndex};
 use std::cmp::Reverse;
@@ -11,22 +13,6 @@ pub(super) struct Crowd {
     pub workers: Vec<ThreadIndex>,
     /// Number of CPUs.
     pub cpus: u32,
-}
-
-/// A thread that runs code of a set of processes.
-pub(super) struct Member {
-    pub thread: ThreadIndex,
-    /// Number of its process within the set.
-    pub process: usize,
-    /// Number of its crowd.
-    pub crowd: Option<usize>,
-    pub worker: bool,
-    /// Times in which it could run and had no CPU.
-    pub off: Vec<(u64, u64)>,
-    /// Times in which it was blocked in the kernel.
-    pub blocked: Vec<(u64, u64)>,
-    /// Times in which it waited for a device in a call.
-    pub device: Vec<(u64, u64)>,
 }
 
 /// A thread in the sweep.
@@ -43,6 +29,8 @@ pub(super) struct Lane {
     pub since: u64,
     /// Whether it was among those that lose time to too little work.
     pub kept: bool,
+    /// Whether it waits without a CPU for which there is a ready task.
+    pub misses: bool,
 }
 
 impl Lane {
@@ -99,6 +87,13 @@ pub(super) struct Sweep<'o> {
     lanes: Vec<Lane>,
     processes: Vec<ProcessCounts>,
     crowds: Vec<CrowdCounts>,
+    ready: &'o ReadyTasks,
+    /// The next of the changes of ready tasks.
+    next_ready: usize,
+    /// By pool: ready tasks.
+    ready_now: Vec<u32>,
+    /// The same of the pools of waiting workers, without the tasks that are taken or missed by one.
+    left: Vec<u32>,
     out: &'o mut Vec<SystemTime>,
 }
 
@@ -107,6 +102,7 @@ impl Sweep<'_> {
         members: &[Member],
         processes: usize,
         crowds: &[Crowd],
+        ready: &'o ReadyTasks,
         out: &'o mut Vec<SystemTime>,
     ) -> Sweep<'o> {
         let lanes = members.iter().map(|member| Lane {
@@ -116,6 +112,7 @@ impl Sweep<'_> {
             worker: member.worker,
             now: Now::ELSEWHERE,
             kept: false,
+            misses: false,
             lost: None,
             since: 0,
         });
@@ -124,6 +121,10 @@ impl Sweep<'_> {
             lanes: lanes.collect(),
             processes: vec![ProcessCounts::default(); processes],
             crowds: crowds.collect(),
+            ready,
+            next_ready: 0,
+            ready_now: vec![0; ready.team_of.len()],
+            left: vec![0; ready.team_of.len()],
             out,
         }
     }
@@ -137,8 +138,15 @@ impl Sweep<'_> {
             coming.extend(first.map(|(at, _)| Reverse((at, lane))));
             next.push(first);
         }
+        self.pass_ready(begin);
         while let Some(Reverse((at, _))) = coming.peek().copied().filter(|Reverse((at, _))| *at < end) {
             let at = at.max(begin);
+            if let Some(ready) = self.next_ready_at().filter(|ready| *ready < at) {
+                self.pass_ready(ready);
+                self.decide(ready);
+                continue;
+            }
+            self.pass_ready(at);
             while let Some(Reverse((_, lane))) =
                 coming.peek().copied().filter(|Reverse((next, _))| *next <= at)
             {
@@ -154,7 +162,21 @@ impl Sweep<'_> {
         }
         for lane in &mut self.lanes {
             lane.becomes(None, end, self.out);
-            (lane.now, lane.kept) = (Now::ELSEWHERE, false);
+            (lane.now, lane.kept, lane.misses) = (Now::ELSEWHERE, false, false);
+        }
+    }
+
+    /// The time of the next change of ready tasks.
+    fn next_ready_at(&self) -> Option<u64> {
+        self.ready.changes.get(self.next_ready).map(|(at, ..)| *at)
+    }
+
+    /// Makes the changes of ready tasks until a time.
+    fn pass_ready(&mut self, until: u64) {
+        let coming = self.ready.changes[self.next_ready..].iter();
+        for (_, pool, count) in coming.take_while(|(at, ..)| *at <= until) {
+            self.ready_now[*pool as usize] = *count;
+            self.next_ready += 1;
         }
     }
 
@@ -162,6 +184,7 @@ impl Sweep<'_> {
     fn decide(&mut self, at: u64) {
         self.count();
         self.keep();
+        self.miss();
         for lane in &mut self.lanes {
             let process = self.processes[lane.process];
             let crowd = lane.crowd.map(|crowd| self.crowds[crowd]);
@@ -176,7 +199,7 @@ impl Sweep<'_> {
                 Doing::WaitsForLock { system } => system.then_some(taken),
                 // Threads that are there have all CPUs.
                 Doing::Absent if taken == SystemCause::MoreWorkers => Some(taken),
-                Doing::Waits | Doing::Absent => process.waits_for_system().then_some(taken),
+                Doing::Waits | Doing::Absent => (lane.misses || process.waits_for_system()).then_some(taken),
             };
             lane.becomes(lost.filter(|_| lane.worker), at, self.out);
         }
@@ -190,7 +213,7 @@ impl Sweep<'_> {
         }
         for lane in &self.lanes {
             let process = &mut self.processes[lane.process];
-            let Now { doing, off, blocked } = lane.now;
+            let Now { doing, off, blocked, .. } = lane.now;
             match doing {
                 Doing::Works if off => process.could_work += 1,
                 Doing::Works | Doing::Other => process.working += 1,
@@ -223,6 +246,40 @@ impl Sweep<'_> {
         for lane in self.lanes.iter_mut().filter(|lane| !lane.kept) {
             let waits = lane.now.doing.is_wait();
             take(lane, waits);
+        }
+    }
+
+    /// Chooses those of the waiting workers without a CPU that would have a ready task: at most as many as there are tasks beyond
+    /// those for waiting workers on CPUs; first those that were chosen before.
+    fn miss(&mut self) {
+        let (team_of, left) = (&self.ready.team_of, &mut self.left);
+        for pool in self.lanes.iter().filter_map(|lane| lane.now.pool) {
+            for pool in [pool, team_of[pool as usize]] {
+                left[pool as usize] = self.ready_now[pool as usize];
+            }
+        }
+        let mut take = |pool: PoolNumber| {
+            let (pool, team) = (pool as usize, team_of[pool as usize] as usize);
+            let takes = left[pool] > 0 && left[team] > 0;
+            if takes {
+                left[pool] -= 1;
+                left[team] -= u32::from(team != pool);
+            }
+            takes
+        };
+        let on_cpus = self.lanes.iter().filter(|lane| !lane.now.off && !lane.now.blocked);
+        for pool in on_cpus.filter_map(|lane| lane.now.pool) {
+            take(pool);
+        }
+        let asks = |lane: &Lane| match lane.now.off && (lane.crowd.is_none() || lane.kept) {
+            true => lane.now.pool,
+            false => None,
+        };
+        for lane in &mut self.lanes {
+            lane.misses = lane.misses && asks(lane).is_some_and(&mut take);
+        }
+        for lane in self.lanes.iter_mut().filter(|lane| !lane.misses) {
+            lane.misses = asks(lane).is_some_and(&mut take);
         }
     }
 }

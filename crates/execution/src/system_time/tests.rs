@@ -2,10 +2,12 @@
 
 use super::*;
 use crate::{
-    Change, CpuFacts, CpuSet, ExecutionBuilder, Hold, ObjectIndex, Observer, OsSource, Section, SiteIndex,
-    TaskIndex,
+    Change, CpuFacts, CpuSet, Definition, ExecutionBuilder, Hold, Loss, ObjectIndex, Observer, OsSource,
+    OsTimes, RegionIndex, Section, SiteIndex, TaskIndex, TaskStatus, TypeIndex, TypeKind,
 };
-use State::{Barrier, Idle, LockWait, OutOfCpu, Oversubscribed, Runtime, Serial, Task};
+use State::{
+    Barrier, Idle, JoinBarrier, LockWait, OutOfCpu, Oversubscribed, Runtime, Serial, Task, Taskwait,
+};
 
 /// A run from 0 to 100 of workers with these sections and their begins.
 fn run(cpus: usize, workers: &[&[(u64, State)]]) -> Execution {
@@ -195,5 +197,143 @@ fn parts_of_a_run_add_up() {
         let mut added = sums(&before);
         sums(&after).into_iter().for_each(|(state, ns)| *added.entry(state).or_default() += ns);
         assert_eq!(added, sums(&whole()), "cut at {at}");
+    }
+}
+
+/// Tasks of a team: when each is created, begins and ends, on which thread, and the address that it writes, if any.
+struct OfTeam<'a> {
+    tasks: &'a [(u64, u64, u64, u32, Option<u64>)],
+    /// OMPT's flags of their type.
+    flags: u32,
+}
+
+const EXPLICIT: u32 = 4;
+
+impl OfTeam<'_> {
+    /// The workers of a team wait in this state at any time in which they run no task.
+    fn run(&self, workers: u32, waits: State) -> Execution {
+        let mut builder = ExecutionBuilder::new();
+        let process = builder.add_process("host.1", 1);
+        let region = RegionIndex(0);
+        let in_region = |state| Section { region, ..Section::of(state) };
+        let ty = TypeIndex(0);
+        builder.define(Definition::Type { ty, process, label: "" });
+        let kind = TypeKind::Task { flags: self.flags };
+        builder.define(Definition::TypeSite { ty, site: SiteIndex(0), kind });
+        let mut events: Vec<(u64, u32, Vec<Change>)> = Vec::new();
+        for worker in 0..workers {
+            builder.add_thread(process, i64::from(worker));
+            events.push((0, worker, vec![Change::ThreadWorks, Change::Becomes(in_region(waits))]));
+            events.push((100, worker, vec![Change::ThreadEnds]));
+        }
+        for (row, (created, began, ended, on, address)) in self.tasks.iter().enumerate() {
+            let task = TaskIndex(row as u32);
+            let parent = TaskIndex::NONE;
+            let mut creation = vec![Change::TaskCreated { task, ty, parent, region }];
+            creation.extend(address.map(|address| Change::TaskDepends { task, address, kind: 3 }));
+            events.push((*created, 0, creation));
+            let body = Section { task, ..in_region(Task) };
+            events.push((*began, *on, vec![Change::TaskStarts { task }, Change::Becomes(body)]));
+            events.push((*ended, *on, vec![Change::TaskEnds { task }, Change::Becomes(in_region(waits))]));
+        }
+        events.sort_by_key(|event| event.0);
+        for (at, worker, changes) in events {
+            builder.event(ThreadIndex(worker), at);
+            changes.into_iter().for_each(|change| builder.change(ThreadIndex(worker), at, change));
+        }
+        let mut execution = builder.finish();
+        let allowed = CpuSet::of(0..workers as usize);
+        execution.processes[0].cpus = Some(CpuFacts { allowed, ..CpuFacts::default() });
+        execution
+    }
+}
+
+#[test]
+fn a_waiting_worker_without_a_cpu_misses_a_ready_task_and_only_a_ready_one() {
+    // The second task writes what the first one wrote, so it is ready from 40 on; it starts at 60. The third one is ready at 70.
+    let tasks = &[(0, 0, 40, 0, Some(8)), (5, 60, 65, 0, Some(8)), (70, 80, 90, 0, None)];
+    let run = OfTeam { tasks, flags: EXPLICIT }.run(2, Barrier);
+    let execution = off(run, &[(1, 10, 50), (1, 75, 90)]);
+    // From 65 to 80 no worker works.
+    let expected = [(Barrier, 40), (OutOfCpu, 10), (Barrier, 25), (OutOfCpu, 5), (Barrier, 20)];
+    assert_eq!(times(&execution, 1), expected);
+    assert_eq!(execution.cpu_shortage().own_ns, 15);
+    assert_eq!(execution.cpu_shortage().waiting_ns, 30 + 10);
+}
+
+#[test]
+fn as_many_workers_miss_tasks_as_are_ready_beyond_those_for_workers_on_cpus() {
+    // One works; of three that wait two have no CPU until 60. Two tasks are ready from 20 on, one from 40 on.
+    let tasks =
+        &[(0, 0, 100, 0, None), (20, 40, 100, 1, None), (20, 90, 100, 2, None), (30, 95, 100, 3, None)];
+    let run = || OfTeam { tasks, flags: EXPLICIT }.run(4, JoinBarrier);
+    let lost = |execution: &Execution| {
+        [1, 2, 3].map(|thread| {
+            let of = times(execution, thread);
+            of.iter().filter(|(state, _)| *state == OutOfCpu).map(|(_, ns)| ns).sum::<u64>()
+        })
+    };
+    // From 20 to 30 the first waiting worker, which has a CPU, is about to take one of two tasks, so one is missed; from 30 on two.
+    assert_eq!(lost(&off(run(), &[(2, 0, 60), (3, 0, 60)])), [0, 40, 30]);
+    // All three lack a CPU.
+    assert_eq!(lost(&off(run(), &[(1, 0, 40), (2, 0, 60), (3, 0, 60)])), [20, 40, 30]);
+    // Asleep, it is not about to take one.
+    let mut execution = run();
+    let asleep = OsTimes { blocked: vec![(0, 40)], ..OsTimes::default() };
+    execution.add_os_times(ThreadIndex(1), OsSource::Switches, asleep);
+    for thread in [2, 3] {
+        execution.add_off_cpu(ThreadIndex(thread), OsSource::Switches, &[(0, 60)], &[]);
+    }
+    execution.attribute_system_time();
+    assert_eq!(lost(&execution), [0, 40, 40]);
+}
+
+#[test]
+fn in_a_taskwait_only_descendants_are_missed() {
+    // The second thread waits in its own part of the region, and the first one creates all tasks.
+    let tasks = &[(0, 0, 100, 0, None), (0, 90, 100, 0, None)];
+    let execution = off(OfTeam { tasks, flags: EXPLICIT }.run(2, Taskwait), &[(1, 10, 50)]);
+    assert_eq!(times(&execution, 1), [(Taskwait, 100)]);
+    let execution = off(OfTeam { tasks, flags: EXPLICIT }.run(2, Barrier), &[(1, 10, 50)]);
+    assert_eq!(times(&execution, 1), [(Barrier, 10), (OutOfCpu, 40), (Barrier, 50)]);
+    // The creator misses its own.
+    let tasks = &[(0, 0, 100, 1, None), (0, 90, 100, 1, None)];
+    let execution = off(OfTeam { tasks, flags: EXPLICIT }.run(2, Taskwait), &[(0, 10, 50)]);
+    assert_eq!(times(&execution, 0), [(Taskwait, 10), (OutOfCpu, 40), (Taskwait, 50)]);
+}
+
+#[test]
+fn tasks_that_are_not_known_to_be_ready_are_not_missed() {
+    // The third task is ready from 0 to 40, the second one from 40 to 60.
+    let tasks = &[(0, 0, 40, 0, Some(8)), (5, 60, 100, 0, Some(8)), (0, 40, 60, 0, None)];
+    let run = |flags| OfTeam { tasks, flags }.run(2, Barrier);
+    let lost = |mut execution: Execution, change: &dyn Fn(&mut Execution)| {
+        change(&mut execution);
+        let execution = off(execution, &[(1, 10, 60)]);
+        let of = times(&execution, 1);
+        of.iter().filter(|(state, _)| *state == OutOfCpu).map(|(_, ns)| ns).sum::<u64>()
+    };
+    assert_eq!(lost(run(EXPLICIT), &|_| ()), 30 + 20);
+    assert_eq!(lost(run(EXPLICIT), &|run| run.detached.push(TaskIndex(0))), 30);
+    assert_eq!(lost(run(EXPLICIT), &|run| run.dependences.to_mut()[1].kind = 4), 30);
+    assert_eq!(lost(run(EXPLICIT), &|run| run.tasks.status[0] = TaskStatus::Suspended), 30);
+    let loss = Loss { thread: ThreadIndex(0), start: 1, end: 2, events: 1 };
+    assert_eq!(lost(run(EXPLICIT), &|run| run.losses.push(loss)), 0);
+    // Undeferred and target tasks, and those of other runtimes.
+    for flags in [EXPLICIT | 0x0800_0000, 8, 0] {
+        assert_eq!(lost(run(flags), &|_| ()), 0, "{flags:#x}");
+    }
+}
+
+/// Three workers on two CPUs. One that waits may have the CPU that the first one leaves free; the other could run nothing.
+#[test]
+fn ready_tasks_do_not_matter_to_workers_beyond_the_cpus() {
+    for (created, before) in [(0, OutOfCpu), (50, Barrier)] {
+        let tasks = &[(0, 0, 100, 0, None), (created, 50, 100, 1, None)];
+        let mut execution = OfTeam { tasks, flags: EXPLICIT }.run(3, Barrier);
+        execution.processes[0].cpus = Some(CpuFacts { allowed: CpuSet::of(0..2), ..CpuFacts::default() });
+        let execution = off(execution, &[(1, 0, 50), (2, 0, 100)]);
+        assert_eq!(times(&execution, 1), [(before, 50), (Task, 50)]);
+        assert_eq!(times(&execution, 2), [(Oversubscribed, 100)]);
     }
 }

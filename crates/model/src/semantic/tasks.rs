@@ -264,7 +264,7 @@ impl Interpreter {
             omp::TASK_FULFILLED => {
                 self.tell(thread, at, MessageChange::Fulfils { task }, out);
             }
-            // A detached task's body has ended; the remaining open event takes no thread's time.
+            omp::TASK_DETACHED => out.change(thread, at, Change::TaskDetaches { task }),
             _ => {}
         }
         Ok(())

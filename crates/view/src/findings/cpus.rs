@@ -11,7 +11,7 @@ use crate::verdict::SMALL_LOSS;
 use crate::words::numbered;
 use taskscope_analysis::call_paths::TaskContext;
 use taskscope_analysis::call_views::{Column, own};
-use taskscope_analysis::{Confidence, CpuTime, cpu_time};
+use taskscope_analysis::{Analysis, Confidence, CpuTime, cpu_time};
 use taskscope_cause::{Blamed, Cause, Pattern, Runtime};
 use taskscope_profile::NodeId;
 use taskscope_session::Session;
@@ -20,7 +20,7 @@ use taskscope_session::Session;
 const UNSURE_PARTS: u64 = 5;
 
 /// All findings; `None` if no waits are recorded, or if the CPUs or their use are not known.
-pub(super) fn findings(session: &Session) -> Option<Findings> {
+pub(super) fn findings(session: &Session, analysis: &Analysis) -> Option<Findings> {
     let execution = &session.execution;
     if execution.thread_waits.waits.is_empty() {
         return None;
@@ -33,7 +33,7 @@ pub(super) fn findings(session: &Session) -> Option<Findings> {
     for loss in &cpus.losses {
         rows.add(loss.to, (loss.ns, loss.threads_ns));
     }
-    let mut found = rows.finish((cpus.threads_ns, Whose::Threads));
+    let mut found = rows.finish(analysis, (cpus.threads_ns, Whose::Threads));
     for finding in found.iter_mut().filter(|finding| finding.blamed == Blamed::Serial) {
         name_alone(finding, session, &cpus);
     }

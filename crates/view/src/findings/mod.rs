@@ -59,9 +59,14 @@ impl Findings {
         match Whose::of(session) {
             Whose::Queues => return queues::findings(session),
             Whose::Threads => {
-                let of_threads =
-                    || samples::findings(session, &CallPaths::of_session(session, TaskContext::Creation));
-                return cpus::findings(session).unwrap_or_else(of_threads);
+                let of_threads = || {
+                    samples::findings(
+                        session,
+                        analysis,
+                        &CallPaths::of_session(session, TaskContext::Creation),
+                    )
+                };
+                return cpus::findings(session, analysis).unwrap_or_else(of_threads);
             }
             Whose::Workers | Whose::Cpus => {}
         }

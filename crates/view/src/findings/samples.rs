@@ -12,8 +12,8 @@ use crate::named_finding::NamedFinding;
 use crate::notices::failure;
 use crate::thread_split::{ThreadSplit, thread_splits};
 use crate::words::{Source, numbered, sentence};
-use taskscope_analysis::Confidence;
 use taskscope_analysis::call_views::{Column, own, total};
+use taskscope_analysis::{Analysis, Confidence};
 use taskscope_cause::{Blamed, Cause, Runtime};
 use taskscope_execution::State;
 use taskscope_profile::named::CallTree;
@@ -90,7 +90,7 @@ impl Times {
 }
 
 /// All findings of a trace.
-pub(super) fn findings(session: &Session, paths: &CallPaths) -> Findings {
+pub(super) fn findings(session: &Session, analysis: &Analysis, paths: &CallPaths) -> Findings {
     let execution = &session.execution;
     let times = Times::of_trace(session);
     let has_waits = !execution.thread_waits.waits.is_empty();
@@ -100,7 +100,7 @@ pub(super) fn findings(session: &Session, paths: &CallPaths) -> Findings {
         false => NEEDED,
     };
     let mut found = found(&paths.tree, &times, of_blocked);
-    let source = Source::of(session, "threads", &found);
+    let source = Source::of(session, analysis, "threads", &found);
     for finding in &mut found {
         match finding.cause {
             Cause::CpuNone => finding.text = sentence(finding, &source),

@@ -7,7 +7,7 @@ use crate::thread_waits::{WaitWords, chain_text, kind_word};
 use crate::words::{Source, sentence};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use taskscope_analysis::{Call, Confidence, LostTo, Tie};
+use taskscope_analysis::{Analysis, Call, Confidence, LostTo, Tie};
 use taskscope_cause::{Blamed, Cause, Pattern};
 use taskscope_event::models::wait::kind;
 use taskscope_execution::{Execution, ObjectIndex, SiteIndex, State, ThreadIndex};
@@ -130,9 +130,9 @@ impl<'a> WaitRows<'a> {
     }
 
     /// The findings with their sentences, times as parts of this time.
-    pub fn finish(self, all: (u64, Whose)) -> Vec<NamedFinding> {
+    pub fn finish(self, analysis: &Analysis, all: (u64, Whose)) -> Vec<NamedFinding> {
         let found: Vec<NamedFinding> = self.rows.iter().map(|row| row.finding.clone()).collect();
-        let source = Source::of(self.session, all.1.name(), &found);
+        let source = Source::of(self.session, analysis, all.1.name(), &found);
         let rows = self.rows.into_iter().map(|mut row| {
             row.finish(all, &source);
             row.finding

@@ -41,7 +41,7 @@ pub(crate) fn name_waits(session: &Session, analysis: &Analysis, findings: &mut 
         finding.victims = victims_of(finding.ns);
     }
     findings.retain(|finding| finding.ns > 0 || finding.hang.is_some());
-    for mut wait in rows.finish((analysis.ledger.capacity_ns, Whose::Workers)) {
+    for mut wait in rows.finish(analysis, (analysis.ledger.capacity_ns, Whose::Workers)) {
         wait.victims = victims_of(wait.ns);
         let is_of_system = |finding: &&mut NamedFinding| {
             (finding.cause, finding.blamed, finding.pattern) == (Cause::CpuNone, Blamed::System, None)

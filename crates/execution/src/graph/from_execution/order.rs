@@ -1,8 +1,8 @@
 //! The order of stretches: which one waits for which.
 
 use super::{Awaited, Maker, NamedAddress, Names, Stretch};
+use crate::accesses::{Access, DeclaredGraph};
 use crate::graph::NONE;
-use crate::graph::accesses::{Access, DeclaredGraph};
 use crate::{Execution, ProcessIndex, RegionIndex, State, TaskIndex};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;

@@ -101,6 +101,7 @@ impl Page {
             target_waits: _,
             team_limits: _,
             wait_dependences: _,
+            detached: _,
             communication,
             uncertain,
             anomalies: _,

@@ -1,0 +1,291 @@
+//! Ready tasks over time: the tasks that a waiting worker without a CPU would have taken with one.
+//!
+//! A task of OpenMP is *ready* from its creation, or from the end of the last task that its declared accesses order
+//! before it, until it starts. Which ready tasks a waiting worker may take depends on its wait (OpenMP 5.2, section 12.9:
+//! a thread that has suspended a tied task outside of a barrier starts only descendants of it). The ready tasks that
+//! waits of one kind may take are a *pool*:
+//!
+//! | wait | pool |
+//! | --- | --- |
+//! | barrier of a team | tasks of the team's region |
+//! | taskwait, taskgroup, taskyield in a task | its descendants |
+//! | the same in a thread's own part of a region | descendants of that part |
+//!
+//! Data flow: waits without a CPU → their pools and times → ready times of the tasks in these → numbers of ready tasks
+//! of each pool over time. Nothing is computed of a run in which no waiting worker lacks a CPU.
+//!
+//! Invariants:
+//! - Not known is not ready. Left out are tasks of other runtimes, target and undeferred tasks, tasks that never started,
+//!   those with an access of unknown kind or one that excludes others (mutexinoutset), those after a task whose end is not
+//!   known (a detached one ends with an event that is not recorded as its end), and all of a process with lost events.
+//! - Within the times in which a worker waits without a CPU, numbers are exact up to the number of workers, which is as
+//!   many as can take one.
+
+use super::intervals::{Times, join_intervals};
+use super::member::Member;
+use crate::accesses::{Access, DeclaredGraph};
+use crate::{
+    Dependence, Execution, NO_TIME, ProcessIndex, RegionIndex, Section, State, TaskIndex, TaskStatus,
+    ThreadIndex, TypeKind,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Number of a pool.
+pub(super) type PoolNumber = u32;
+
+/// The wait that decides which tasks may be taken.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum PoolKey {
+    /// A barrier of a team; the team's region.
+    Team(RegionIndex),
+    /// A wait in an explicit task.
+    Task(TaskIndex),
+    /// A wait in a thread's own part of a region.
+    Implicit(ThreadIndex, RegionIndex),
+}
+
+impl PoolKey {
+    /// The pool of a wait of a thread; `None` if no task is taken in it.
+    fn of(thread: ThreadIndex, section: &Section) -> Option<PoolKey> {
+        if !section.region.is_some() {
+            return None;
+        }
+        match section.state {
+            State::Barrier | State::JoinBarrier => Some(PoolKey::Team(section.region)),
+            State::Taskwait | State::TaskwaitDepend | State::Taskgroup | State::Taskyield => {
+                Some(match section.task.is_some() {
+                    true => PoolKey::Task(section.task),
+                    false => PoolKey::Implicit(thread, section.region),
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Numbers of ready tasks over time.
+#[derive(Default)]
+pub(super) struct ReadyTasks {
+    numbers: FxHashMap<PoolKey, PoolNumber>,
+    /// By pool: that of its team.
+    pub team_of: Vec<PoolNumber>,
+    /// By pool: the region of its team.
+    regions: Vec<RegionIndex>,
+    /// Time, pool, and the number of ready tasks in it from then on; by time.
+    pub changes: Vec<(u64, PoolNumber, u32)>,
+}
+
+impl ReadyTasks {
+    /// The ready tasks at the times in which one of these workers waits without a CPU.
+    pub fn of(execution: &Execution, members: &[Member]) -> ReadyTasks {
+        let mut ready = ReadyTasks::default();
+        if !execution.tasks.is_empty() {
+            let asked = ready.add_pools(execution, members);
+            ready.count(execution, &asked, members.len());
+        }
+        ready
+    }
+
+    /// The pool of a thread's section, if it is the one of a wait without a CPU.
+    pub fn pool(&self, thread: ThreadIndex, section: &Section) -> Option<PoolNumber> {
+        if self.changes.is_empty() {
+            return None;
+        }
+        PoolKey::of(thread, section).and_then(|key| self.numbers.get(&key)).copied()
+    }
+
+    /// Adds the pool of a wait in a region, and that of its team.
+    fn add(&mut self, key: PoolKey, region: RegionIndex) {
+        for key in [PoolKey::Team(region), key] {
+            let next = self.team_of.len() as PoolNumber;
+            if *self.numbers.entry(key).or_insert(next) == next {
+                self.team_of.push(self.numbers[&PoolKey::Team(region)]);
+                self.regions.push(region);
+            }
+        }
+    }
+
+    /// Adds the pools of waits without a CPU; returns the times of these waits.
+    fn add_pools(&mut self, execution: &Execution, members: &[Member]) -> Vec<(u64, u64)> {
+        let mut asked = Vec::new();
+        for member in members.iter().filter(|member| member.worker) {
+            let track = &execution.threads[member.thread.index()].track;
+            let mut last = None;
+            for (start, end) in &member.off {
+                let first =
+                    if *start < track.start() { 0 } else { track.row_at(*start).unwrap_or(track.len()) };
+                for span in track.spans_of(first..track.len()).take_while(|span| span.start < *end) {
+                    let (from, to) = (span.start.max(*start), span.end.min(*end));
+                    let Some(key) = PoolKey::of(member.thread, &span.section).filter(|_| from < to) else {
+                        continue;
+                    };
+                    asked.push((from, to));
+                    if last.replace(key) != Some(key) {
+                        self.add(key, span.section.region);
+                    }
+                }
+            }
+        }
+        join_intervals(&mut asked);
+        asked
+    }
+
+    /// Counts the ready tasks of each pool at these times, up to a limit.
+    fn count(&mut self, execution: &Execution, asked: &Times, limit: usize) {
+        if asked.is_empty() {
+            return;
+        }
+        let tasks = &execution.tasks;
+        let takeable = takeable_types(execution);
+        let lossy = lossy_processes(execution);
+        let after = ends_before(execution);
+        let mut times: Vec<PoolTimes> = vec![PoolTimes::default(); self.team_of.len()];
+        for (row, (created, began)) in tasks.created.iter().zip(&tasks.began).enumerate() {
+            let (created, began) = (*created, *began);
+            if created >= began || began == NO_TIME || !overlaps(asked, created, began) {
+                continue;
+            }
+            let ready = created.max(after.get(row).copied().unwrap_or(0));
+            let process = execution.threads.get(tasks.creator[row].index()).map(|thread| thread.process);
+            let is_known = takeable.get(tasks.ty[row].index()).copied().unwrap_or(false)
+                && process.is_some_and(|process| !lossy.contains(&process));
+            if ready >= began || !is_known {
+                continue;
+            }
+            self.for_each_pool(execution, TaskIndex(row as u32), |pool| {
+                let PoolTimes { ready: from, began: to } = &mut times[pool as usize];
+                from.push(ready);
+                to.push(began);
+            });
+        }
+        for (pool, times) in times.into_iter().enumerate() {
+            times.add_changes(pool as PoolNumber, limit, &mut self.changes);
+        }
+        self.changes.sort_unstable();
+    }
+
+    /// Passes the pools with a task to `take`: those of its team and of its ancestors in it.
+    fn for_each_pool(&self, execution: &Execution, task: TaskIndex, mut take: impl FnMut(PoolNumber)) {
+        let tasks = &execution.tasks;
+        let region = tasks.region[task.index()];
+        let mut take = |key: PoolKey| {
+            let number = self.numbers.get(&key).copied();
+            number.filter(|number| self.regions[*number as usize] == region).into_iter().for_each(&mut take);
+        };
+        take(PoolKey::Team(region));
+        let mut child = task.index();
+        for _ in 0..MAX_DEPTH {
+            let parent = tasks.parent[child];
+            if !parent.is_some() {
+                return take(PoolKey::Implicit(tasks.creator[child], tasks.region[child]));
+            }
+            take(PoolKey::Task(parent));
+            if parent.index() >= tasks.len() {
+                return;
+            }
+            child = parent.index();
+        }
+    }
+}
+
+impl Execution {
+    /// Whether the ready tasks are known at all times: all tasks are OpenMP's, no event was lost, and no order of tasks is
+    /// unknown.
+    pub fn knows_ready_tasks(&self) -> bool {
+        let mut types =
+            self.catalog.types.iter().filter(|ty| !matches!(ty.kind, Some(TypeKind::Work { .. })));
+        let has_order = |dependence: &Dependence| {
+            Access::from_ompt(dependence.kind).is_some_and(|access| access != Access::Commutative)
+        };
+        types.all(|ty| ty.kind.is_some())
+            && self.losses.is_empty()
+            && self.detached.is_empty()
+            && self.dependences.iter().all(has_order)
+    }
+}
+
+/// Maximum length of a followed chain of tasks, each the parent of the one before.
+const MAX_DEPTH: usize = 64;
+
+/// When tasks of a pool become ready, and start.
+#[derive(Clone, Default)]
+struct PoolTimes {
+    ready: Vec<u64>,
+    began: Vec<u64>,
+}
+
+impl PoolTimes {
+    /// Adds the changes of the number of ready tasks, of which more than `limit` are not distinguished.
+    fn add_changes(mut self, pool: PoolNumber, limit: usize, changes: &mut Vec<(u64, PoolNumber, u32)>) {
+        self.ready.sort_unstable();
+        self.began.sort_unstable();
+        let (mut ready, mut began) = (self.ready.as_slice(), self.began.as_slice());
+        let (mut count, mut shown) = (0_usize, 0);
+        // Each is ready before it begins, so the last to come is a begin.
+        while let Some(at) = began.first().map(|at| ready.first().map_or(*at, |ready| *ready.min(at))) {
+            let until = |times: &[u64]| times.iter().take_while(|time| **time == at).count();
+            let (come, go) = (until(ready), until(began));
+            (ready, began) = (&ready[come..], &began[go..]);
+            count = count + come - go;
+            let now = count.min(limit) as u32;
+            if now != shown {
+                changes.push((at, pool, now));
+                shown = now;
+            }
+        }
+    }
+}
+
+/// Whether one of the times, which are in order and apart, is partly between `from` and `to`.
+fn overlaps(times: &Times, from: u64, to: u64) -> bool {
+    times.get(times.partition_point(|time| time.1 <= from)).is_some_and(|time| time.0 < to)
+}
+
+/// By type: whether its tasks wait in a queue of the OpenMP runtime for any worker of the team.
+fn takeable_types(execution: &Execution) -> Vec<bool> {
+    // OMPT's ompt_task_flag_t.
+    const EXPLICIT: u32 = 0x4;
+    const TARGET_TASKWAIT_UNDEFERRED_MERGED: u32 = 0x8 | 0x10 | 0x0800_0000 | 0x8000_0000;
+    let types = execution.catalog.types.iter();
+    let is_takeable = |flags: u32| flags & EXPLICIT != 0 && flags & TARGET_TASKWAIT_UNDEFERRED_MERGED == 0;
+    types.map(|ty| matches!(ty.kind, Some(TypeKind::Task { flags }) if is_takeable(flags))).collect()
+}
+
+/// Processes with lost events: a creation, a start or a declared access may be among them.
+fn lossy_processes(execution: &Execution) -> FxHashSet<ProcessIndex> {
+    let of_losses = execution.losses.iter().map(|loss| loss.thread);
+    of_losses.filter_map(|thread| Some(execution.threads.get(thread.index())?.process)).collect()
+}
+
+/// By task: the end of the last task that is ordered before it; [`NO_TIME`] if that is not known, 0 without one. Empty
+/// if no task declares an access.
+fn ends_before(execution: &Execution) -> Vec<u64> {
+    let tasks = &execution.tasks;
+    if execution.dependences.is_empty() {
+        return Vec::new();
+    }
+    let detached: FxHashSet<TaskIndex> = execution.detached.iter().copied().collect();
+    let end_of = |task: usize| match tasks.status.get(task) {
+        Some(TaskStatus::Ended) if !detached.contains(&TaskIndex(task as u32)) => tasks.ended[task],
+        _ => NO_TIME,
+    };
+    let mut ends = vec![0; tasks.len()];
+    let mut declared = DeclaredGraph::default();
+    for dependence in &execution.dependences {
+        let row = dependence.task.index();
+        if row >= ends.len() {
+            continue;
+        }
+        let Some(access) = Access::from_ompt(dependence.kind) else {
+            ends[row] = NO_TIME;
+            continue;
+        };
+        let mut until = if access == Access::Commutative { NO_TIME } else { 0 };
+        let scope = DeclaredGraph::scope(tasks, dependence.task);
+        declared.access(scope, dependence.task.0, dependence.address, access, |before| {
+            until = until.max(end_of(before as usize));
+        });
+        ends[row] = ends[row].max(until);
+    }
+    ends
+}
