@@ -1,15 +1,17 @@
 //! The tables of a slice are those of the same time of the whole run.
 
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use taskscope_analysis::devices::ledgers;
 use taskscope_analysis::{Analysis, Culprit, analyse};
 use taskscope_event::framing::file_header;
-use taskscope_event::models::system;
+use taskscope_event::models::{ovni, system};
 use taskscope_execution::{ProcessIndex, State};
 use taskscope_session::{Session, off_cpu_of_run};
 use taskscope_testkit::corpus::{all_traces, on_all_cpus, shown_traces};
 use taskscope_testkit::dice::Dice;
+use taskscope_testkit::script::{PID, Script};
 use taskscope_testkit::trace_builder::{push_event, push_jumbo};
 use taskscope_trace::{OpenOptions, Slice, Trace};
 
@@ -33,7 +35,7 @@ fn add_os_times(root: &Path, session: &Session, dice: &mut Dice) {
     for (number, process) in execution.processes.iter().enumerate().filter(|(_, process)| !process.has_cpus) {
         let directory = root.join(format!("loom.{}/proc.{}/os-time", process.loom, process.pid));
         std::fs::create_dir_all(&directory).unwrap();
-        let about = serde_json::json!({
+        let about = json!({
             "version": 1, "require": { "taskscope-system": system::VERSION }, "kind": "os-time",
             "source": "context-switches", "loom": process.loom, "pid": process.pid, "finished": 1,
         });
@@ -233,4 +235,45 @@ fn tables_of_slices_are_those_of_ranges() {
     let sum = |count: fn(&Compared) -> u64| all.iter().map(count).sum::<u64>();
     let (slices, off_cpu) = (sum(|one| one.slices), sum(|one| one.off_cpu));
     assert!(slices > 0 && off_cpu > 0, "{slices}, {off_cpu}");
+}
+
+/// Two of three threads live at a time, on one CPU, and no times off the CPU are recorded. Where one thread lives alone, the number of
+/// workers is still too large for the CPU.
+#[test]
+fn more_workers_than_cpus_of_a_run_without_times_off_the_cpu_are_so_in_its_slices() {
+    let mut script = Script::empty(3);
+    for (thread, begin, end) in [(0, 0, 9000), (1, 0, 4000), (2, 5000, 9000)] {
+        script.begin_thread(thread, begin).emit(thread, end, ovni::THREAD_ENDS, &[]);
+    }
+    script.site(0, 0, 1, 0x100).fork(0, 10, 1, 1, 2).join_team(1, 10, 1, 1, 2);
+    script.arrive(0, 3000).arrive(1, 2000).join(0, 3000, 1).depart(1, 3000, 1);
+    script.fork(0, 6000, 2, 1, 2).join_team(2, 6000, 2, 1, 2);
+    script.arrive(0, 7000).arrive(2, 8000).join(0, 8000, 2).depart(2, 8000, 2);
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("whole");
+    script.write(&root).unwrap();
+    // The recorder names the CPUs that its process may use.
+    for thread in 0..3 {
+        let file = root.join(format!("loom.host.{PID}/proc.{PID}/thread.{}/stream.json", PID + thread));
+        let mut about: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        about["taskscope"] = json!({ "process_image": "1", "require": { "taskscope-omp": "1.0.0" } });
+        std::fs::write(&file, about.to_string()).unwrap();
+    }
+    let trace = Trace::open(&root, &OpenOptions::default()).unwrap();
+    assert!(trace.may_have_os_times(), "three threads on one CPU");
+    let known = off_cpu_of_run(&Session::open(&root).unwrap().execution);
+    let is_short = |sums: &BTreeMap<String, u64>| {
+        sums.iter().any(|(name, ns)| name.ends_with(State::Oversubscribed.name()) && *ns > 0)
+    };
+    for (begin, end) in [(4200, 4900), (0, 3500), (3500, 6500), (100, 8900), (7100, 7900)] {
+        let part = folder.path().join(format!("part{begin}"));
+        let (clocks, off_cpu) = (Some((begin as i64, end as i64)), Some(known.clone()));
+        trace.write_slice(&Slice { clocks, off_cpu, ..Slice::default() }, &part).unwrap();
+        let of = |session: &Session| sums_of(session, &analyse(&session.execution).0, (begin, end));
+        let mut range = Session::open(&root).unwrap();
+        range.execution.cut(begin, end);
+        let (range, slice) = (of(&range), of(&Session::open(&part).unwrap()));
+        assert!(is_short(&range), "{begin}..{end}: {range:#?}");
+        assert_eq!(slice, range, "{begin}..{end}");
+    }
 }

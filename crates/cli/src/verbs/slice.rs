@@ -117,7 +117,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// The times off the CPU in the whole run, which decides what they are; `None` if it has none, or cannot be analysed.
 fn off_cpu(trace: &Trace, threads: &[i64]) -> Option<OffCpuOfRun> {
-    let whole = trace.has_os_times().then(|| Session::open(trace.root()).ok())??;
+    let whole = trace.may_have_os_times().then(|| Session::open(trace.root()).ok())??;
     let mut off_cpu = off_cpu_of_run(&whole.execution);
     // Without some of its threads, a CPU has other states.
     off_cpu.rows.retain(|row| threads.is_empty() || row.pid.is_some());

@@ -31,6 +31,12 @@ pub(super) struct OsTimes<'a> {
 }
 
 impl OsTimes<'_> {
+    /// The file of a process without a side stream: the results of the analysis. `None` without any.
+    pub fn file_of_known(&self) -> Option<Vec<u8>> {
+        let records = self.known.records(self.clocks, &FxHashMap::default());
+        (!records.is_empty()).then(|| file(records))
+    }
+
     /// The file of the part; `None` if no record concerns a thread of the slice.
     pub fn file_of(&self, location: &Location) -> Option<Vec<u8>> {
         let mut numbers: FxHashMap<u32, i64> = FxHashMap::default();
@@ -75,10 +81,7 @@ impl OsTimes<'_> {
         }
         let has_threads = !numbers.is_empty() || !known.is_empty();
         records.extend(known);
-        records.sort_by_key(Record::order);
-        let mut bytes = file_header().to_vec();
-        records.iter().for_each(|record| record.push(&mut bytes));
-        has_threads.then_some(bytes)
+        has_threads.then(|| file(records))
     }
 
     /// Places among the events of the readings of CPU times that the range needs; those around its borders belong to
@@ -160,6 +163,14 @@ impl OsTimes<'_> {
             (start < until || until == i64::MAX) && (end > begin || start == begin)
         })
     }
+}
+
+/// A side stream with these records.
+fn file(mut records: Vec<Record<'_>>) -> Vec<u8> {
+    records.sort_by_key(Record::order);
+    let mut bytes = file_header().to_vec();
+    records.iter().for_each(|record| record.push(&mut bytes));
+    bytes
 }
 
 /// Whether an event names a thread, or has times of it that the analysis of the run has, too.

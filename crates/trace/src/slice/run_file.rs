@@ -2,6 +2,7 @@
 
 use super::os_time::OS_TIME;
 use super::request::Slice;
+use crate::stream::Stream;
 use crate::trace::Trace;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -17,9 +18,16 @@ const KEPT: [&str; 7] =
     ["command", "program", "mode", "cwd", "host", "notices", "recording_cost_ns_per_event"];
 
 impl Trace {
-    /// Whether it has times that the operating system took, which [`Slice::off_cpu`] keeps as the whole run has them.
-    pub fn has_os_times(&self) -> bool {
+    /// Whether it may have times that the operating system took, which [`Slice::off_cpu`] keeps as the whole run has them: recorded
+    /// ones, or those of more threads than CPUs.
+    pub fn may_have_os_times(&self) -> bool {
+        let cpus = |stream: &Stream| stream.metadata.loom_cpus.as_ref().map_or(0, Vec::len);
+        let of_loom = |loom| self.streams().iter().filter(move |stream| stream.loom() == loom);
         self.locations().iter().any(|location| location.metadata["kind"] == OS_TIME)
+            || self.streams().iter().any(|stream| {
+                let cpus = cpus(stream);
+                cpus > 0 && of_loom(stream.loom()).nth(cpus).is_some()
+            })
     }
 
     /// Reasons why causes in this slice may differ from those of the same time in the whole run, in sentences.

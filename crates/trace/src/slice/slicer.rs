@@ -21,7 +21,7 @@ use crate::stream::Stream;
 use crate::trace::Trace;
 use crate::{Event, MergedEvent};
 use rustc_hash::{FxHashMap, FxHashSet};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -327,7 +327,8 @@ impl<'a> Slicer<'a> {
         Ok(sliced)
     }
 
-    /// Writes the times off the CPU of the threads that the slice has.
+    /// Writes the times off the CPU of the threads that the slice has. Of a process without a side stream, these are the times that
+    /// it lost to its number of workers: how many they are in the whole run does not show in a part of it.
     fn write_os_times(&self, output: &Path, touched: &[bool], shift: i64) -> io::Result<()> {
         if !self.keeps_model(system::THREAD) {
             return Ok(());
@@ -335,14 +336,13 @@ impl<'a> Slicer<'a> {
         // Clocks of side streams are not shifted.
         let known = self.slice.off_cpu.as_ref().filter(|_| shift == 0).map(Known::of);
         let mut known = known.unwrap_or_default();
+        let mut written = FxHashSet::default();
         for location in self.trace.locations().iter().filter(|location| location.metadata["kind"] == OS_TIME)
         {
             let metadata = &location.metadata;
             let process = (metadata["loom"].as_str(), metadata["pid"].as_i64());
-            let streams = self.trace.streams().iter().enumerate();
-            let own = streams.filter(|(index, _)| touched[*index] && self.process_of(*index) == process);
-            let threads = own.filter_map(|(_, stream)| Some((stream.tid()?, stream.last_clock_ns()?)));
-            let threads = threads.collect();
+            written.insert(process);
+            let threads = self.threads_of(process, touched);
             let known = known.take(process, &threads);
             let part = OsTimes { clocks: self.slice.clocks, threads: &threads, known };
             if let Some(bytes) = part.file_of(location) {
@@ -357,7 +357,41 @@ impl<'a> Slicer<'a> {
                 )?;
             }
         }
+        let streams = self.trace.streams().iter().enumerate().filter(|(index, _)| touched[*index]);
+        for (index, stream) in streams {
+            let process = self.process_of(index);
+            let own = stream.directory.strip_prefix(self.trace.root());
+            let below = own.unwrap_or(Path::new(&stream.relative_path)).parent();
+            let (true, Some(below)) = (written.insert(process), below) else { continue };
+            let threads = self.threads_of(process, touched);
+            let known = known.take(process, &threads);
+            let part = OsTimes { clocks: self.slice.clocks, threads: &threads, known };
+            if let Some(bytes) = part.file_of_known() {
+                let (loom, pid) = process;
+                let metadata = json!({
+                    "version": 1,
+                    "require": { "taskscope-system": system::VERSION },
+                    "kind": OS_TIME,
+                    "loom": loom,
+                    "pid": pid,
+                    "finished": 1,
+                });
+                let metadata = format!("{metadata:#}\n");
+                let files = [
+                    (StreamFile::Own.name(), bytes.as_slice()),
+                    (layout::LOCATION_METADATA, metadata.as_bytes()),
+                ];
+                self.write_files(output, &below.join(OS_TIME), &files)?;
+            }
+        }
         Ok(())
+    }
+
+    /// The threads of a process that the slice has, each with the clock of its last event in the whole trace.
+    fn threads_of(&self, process: Process<'_>, touched: &[bool]) -> FxHashMap<i64, i64> {
+        let streams = self.trace.streams().iter().enumerate();
+        let own = streams.filter(|(index, _)| touched[*index] && self.process_of(*index) == process);
+        own.filter_map(|(_, stream)| Some((stream.tid()?, stream.last_clock_ns()?))).collect()
     }
 
     /// Writes the signs of life of processes that did not end, unless the slice ends before: their threads live until then.

@@ -29,7 +29,7 @@ impl Page {
         let trace = Trace::open(&self.root, &OpenOptions::default())
             .map_err(|error| SliceError::Io(io::Error::other(error)))?;
         let clock = |at: u64| i64::try_from(self.start().saturating_add(at)).unwrap_or(i64::MAX);
-        let off_cpu = trace.has_os_times().then(|| off_cpu_of_run(&self.execution));
+        let off_cpu = trace.may_have_os_times().then(|| off_cpu_of_run(&self.execution));
         let slice = Slice { clocks: Some((clock(from), clock(to))), off_cpu, ..Slice::default() };
         let folder = tempfile::tempdir().map_err(SliceError::Io)?;
         let root = folder.path().join("slice");
