@@ -81,6 +81,10 @@ await step('the report has queues below their threads, too', async () => {
   await ready(page);
   const own = await labels();
   assert.ok(own.includes('└ queue 2'), own.join(' | '));
+  const tables = await page.evaluate(() => [...document.querySelectorAll('#tables table')].map((table) => [table.caption?.textContent, table.tBodies[0].rows.length]));
+  const rows = new Map(tables);
+  assert.equal(rows.get('Device queues'), 2, JSON.stringify(tables));
+  assert.ok(rows.get('Operations of device queues') >= 4, JSON.stringify(tables));
 });
 assert.deepEqual(one.problems, []);
 await one.close();

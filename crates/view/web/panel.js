@@ -4,7 +4,7 @@ import { codeText, element, nameOf } from './elements.js';
 import { formatCount, formatStart, formatTime, fitText, unitOf } from './format.js';
 import { placeOf } from './rows.js';
 import { isLarge, ownerOf } from './findings.js';
-import { remarksOfQueues } from './report_tables.js';
+import { remarksOfQueues } from './device_tables.js';
 import { blameLines, edgesOfSection, edgesOfTask, freeWords, messageLines, operationFacts, remarkLines, shortName, submissionLines, sectionTitle, valueWords } from './details.js';
 
 /** @typedef {import('./viewer.js').Viewer} Viewer */

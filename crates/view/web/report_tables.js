@@ -1,5 +1,6 @@
 // The tables of the report: where the time went, calls, ranks, task types, waits, constructs, locks, queues, threads.
 
+import { deviceTables } from './device_tables.js';
 import { bar, colourAs, element, nameOf, part } from './elements.js';
 import { fitText, formatCount, formatPercent, formatTime, unitOf } from './format.js';
 import { histogram } from './charts.js';
@@ -12,15 +13,25 @@ function processColumn(rows) {
   return several ? [{ title: 'process', number: true, cell: (row) => String(row.pid ?? '–') }] : [];
 }
 
-/** The largest part of waits that is charged to another thread, with its share. @param {any} row */
-function mostOfWaits(row) {
+/** Ends of a chain of waits that say more than its threads, as in the terminal. @type {{[end: string]: string}} */
+const ENDS = { 'no-cpu': 'had no CPU', handover: 'until it ran again', timeout: 'timeout of its caller', open: 'not over at the end', unknown: 'not known' };
+/** Parts of waits that a row has. */
+const WAIT_PARTS = 4;
+
+/** A part of waits in words. @param {any} part */
+function wordsOfPart(part) {
   const placeOf = (tied) => fitText(tied.where || 'code that is not known', 120);
-  const part = row.parts.find((part) => part.by);
-  if (!part) return '–';
   const roles = { holds: 'held by', wakes: 'until', joined: 'runs' };
   const words = [part.by, part.root].filter(Boolean).map((tied) => `${roles[tied.role]} ${placeOf(tied)}`);
-  if (part.blocked) words.push(`in ${placeOf(part.blocked)}`);
-  return `${words.join(', ')} (${formatPercent(part.ns, row.waited_ns)})`;
+  if (part.by && part.blocked) words.push(`in ${placeOf(part.blocked)}`);
+  const end = ENDS[part.end] || (part.blocked ? '' : { sleep: 'its own doing', outside: 'a device, a peer or another process' }[part.end] || '');
+  return [words.join(', '), end].filter(Boolean).join(': ');
+}
+
+/** What waits were for, most first, with shares. @param {any} row */
+function partsOfWaits(row) {
+  const parts = row.parts.slice(0, WAIT_PARTS).map((part) => `${wordsOfPart(part)} (${formatPercent(part.ns, row.waited_ns)})`);
+  return parts.length ? parts.join('; ') : '–';
 }
 
 /** Waits between threads, of a trace or a profile; null without any. @param {any} report */
@@ -30,8 +41,18 @@ export function waitsTable(report, name = nameOf) {
     { title: 'object', cell: (row) => name(row.object ? `${row.kind} ${row.object}` : row.kind) }, { title: 'place', cell: (row) => name(row.where) }, ...processColumn(rows),
     { title: 'waits', number: true, value: (row) => row.waits, cell: (row) => formatCount(row.waits) }, timeColumn('waited', (row) => row.waited_ns, formatTime),
     timeColumn('longest', (row) => row.longest_ns, formatTime),
-    { title: 'most by', cell: (row) => mostOfWaits(row) },
+    { title: 'for', cell: (row) => partsOfWaits(row) },
   ], rows);
+}
+
+/** How long workers had no CPU, as in the terminal; empty below a hundredth of their time. @param {any} report @returns {string} */
+function shortageWords(report) {
+  const shortage = report.no_cpu;
+  const capacity = Math.max(1, report.capacity_ns || 0);
+  if (!shortage || Math.max(shortage.others_ns, shortage.waiting_ns) * 100 < capacity) return '';
+  const share = (/** @type {number} */ ns) => formatPercent(ns, capacity);
+  const stopped = shortage.stopped_ns ? ` (${share(shortage.stopped_ns)} while signals had stopped the process)` : '';
+  return `Workers could run and had no CPU for ${share(shortage.own_ns + shortage.waiting_ns)} of the time${stopped}: ${share(shortage.own_ns)} lost, ${share(shortage.waiting_ns)} while they waited for others. ${share(shortage.others_ns)} more were lost by workers that waited until others got a CPU.`;
 }
 
 /** @param {any} report @param {any} overview @param {any} theme */
@@ -47,6 +68,8 @@ export function tables(report, overview, theme, name = nameOf) {
     timeColumn(`worker-${unit}`, (row) => row.ns, show), { title: 'of capacity', number: true, cell: (row) => formatPercent(row.ns, capacity) },
     { title: '', cell: (row) => bar(row.ns / capacity, label(row.state), colour(row.state)) },
   ], report.causes));
+  const shortage = shortageWords(report);
+  if (shortage) made.push(element('p', { class: 'note', id: 'no-cpu' }, shortage));
   if ((report.ranks || []).length) made.push(table('Ranks', [
     { title: 'rank', number: true, value: (row) => row.rank, cell: (row) => String(row.rank) }, { title: 'host', cell: (row) => name(row.host) }, { title: 'process', number: true, cell: (row) => String(row.pid) },
     { title: 'workers', number: true, value: (row) => row.workers, cell: (row) => formatCount(row.workers) },
@@ -109,17 +132,7 @@ export function tables(report, overview, theme, name = nameOf) {
       { title: 'of task', number: true, cell: (row) => row.longest_task === null ? '–' : String(row.longest_task) },
     ], report.starvation.by));
   }
-  const queues = (report.devices && report.devices.queues) || [];
-  if (queues.length) {
-    made.push(table('Device queues', [
-      { title: 'queue', cell: (row) => name(row.name) }, { title: 'device', cell: (row) => name(row.device) },
-      timeColumn('kernels', (row) => row.time_ns.kernels, formatTime), timeColumn('transfers', (row) => row.time_ns.transfers, formatTime),
-      { title: 'idle', number: true, cell: (row) => formatTime(Object.entries(row.time_ns).reduce((sum, [name, ns]) => sum + (name.startsWith('idle') ? ns : 0), 0)) },
-      { title: 'longest wait in the queue', number: true, cell: (row) => (row.queueing_ns.operations ? formatTime(row.queueing_ns.longest) : '–') },
-    ], queues));
-    const remarks = remarksOfQueues(report);
-    if (remarks.length) made.push(element('ul', { class: 'notices', 'aria-label': 'Remarks on device queues' }, ...remarks.map((text) => element('li', {}, text))));
-  }
+  made.push(...deviceTables(report, name));
   const useful = (row) => overview.states.reduce((sum, state) => sum + (state.group === 'useful' ? row.states[state.name] || 0 : 0), 0);
   const total = (row) => Object.values(row.states).reduce((sum, ns) => sum + ns, 0);
   if ((report.thread_states || []).length) made.push(table('Threads', [
@@ -141,12 +154,6 @@ export function tables(report, overview, theme, name = nameOf) {
     { title: 'source', cell: (row) => (row.estimated ? 'estimated' : 'recorded') },
   ], report.thread_splits));
   return made.length ? part('tables', 'Tables', ...made) : null;
-}
-
-/** What was wrong with the delivery of device records, a sentence each. @param {any} report @returns {string[]} */
-export function remarksOfQueues(report) {
-  const queues = (report.devices && report.devices.queues) || [];
-  return queues.flatMap((queue) => (queue.remarks || []).map((remark) => `${fitText(queue.name, 60)}: ${fitText(remark, 400)}`));
 }
 
 /** One bar of all states. */

@@ -10,7 +10,7 @@ use taskscope_cause::{Group, State};
 pub const STYLE: &str = include_str!("../../web/page.css");
 
 /// Modules, each after those that it imports.
-const MODULES: [(&str, &str); 40] = [
+const MODULES: [(&str, &str); 41] = [
     ("format.js", include_str!("../../web/format.js")),
     ("palette.js", include_str!("../../web/palette.js")),
     ("pixels.js", include_str!("../../web/pixels.js")),
@@ -33,6 +33,7 @@ const MODULES: [(&str, &str); 40] = [
     ("picture.js", include_str!("../../web/picture.js")),
     ("matrix.js", include_str!("../../web/matrix.js")),
     ("findings.js", include_str!("../../web/findings.js")),
+    ("device_tables.js", include_str!("../../web/device_tables.js")),
     ("report_tables.js", include_str!("../../web/report_tables.js")),
     ("report.js", include_str!("../../web/report.js")),
     ("details.js", include_str!("../../web/details.js")),
