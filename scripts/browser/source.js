@@ -46,6 +46,12 @@ await step('a file that is not found says so, and its lines have their time', as
   await eventually(async () => assert.match(await page.textContent('#source-missing'), /passwd: it is not below/));
   assert.ok(!(await page.textContent('#panel')).includes('root:'));
 });
+await step('machine code without samples in the cache says so', async () => {
+  await page.click('#machine-code');
+  await eventually(async () => assert.match(await page.textContent('#assembly-missing'), /no samples: taskscope view --no-cache/));
+  await page.click('#assembly-source');
+  await until(page, () => document.querySelector('#source-title'));
+});
 assert.deepEqual(problems, []);
 await close();
 passed();

@@ -15,7 +15,7 @@
 //! | `code_place`, `name` | results; names as users write them |
 //! | `image`, `object_file`, `separate`, `unwind_entries`, `handlers`, `unwound` | an ELF file and its tables |
 //! | `debug`, `declarations`, `fortran`, `inlined`, `variable` | debug information |
-//! | `plt`, `tail_call`, `loops` | machine code |
+//! | `plt`, `tail_call`, `loops`, `module_file::instructions` | machine code |
 //! | `kept`, `module_file` | all of one file |
 //! | `python_code`, `run_time_code`, `symbolizer` | all of a process |
 #![forbid(unsafe_code)]
@@ -44,6 +44,7 @@ mod variable;
 
 pub use code_place::{CodePlace, Frame, LoopCode, Missing, RUN_TIME_CODE, UNKNOWN_CODE};
 pub use kept::KeptModules;
+pub use module_file::{FunctionCode, Instruction};
 pub use name::{
     abbreviated, acquires_for_its_caller, are_of_one_template, demangle, is_of_language_library, is_outlined,
     is_python_interpreter, is_stub, user_function, without_parameters,

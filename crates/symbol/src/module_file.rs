@@ -1,5 +1,9 @@
 //! One executable or library on disk: its symbols and its debug information.
 
+mod instructions;
+
+pub use instructions::{FunctionCode, Instruction};
+
 use crate::code_place::{LoopCode, Missing};
 use crate::debug::{Debug, lacks_rest};
 use crate::declarations::{Declaration, declarations_of};

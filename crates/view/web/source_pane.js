@@ -1,6 +1,7 @@
 // The source pane: a file of the run, each line with its time and the waiting for it.
 
 import { bar, element } from './elements.js';
+import { showAssembly } from './assembly_pane.js';
 import { formatCount, formatTime, fitText } from './format.js';
 
 /** @typedef {import('./viewer.js').Viewer} Viewer */
@@ -27,14 +28,15 @@ function openedOf(viewer) {
  * Shows the source of a section, of a file, or the one with most time.
  * @param {Viewer} viewer
  * @param {{track?: number, at?: number, file?: string}} [of]
+ * @param {number} [line] to show, other than the one in question
  */
-export async function showSource(viewer, of = openedOf(viewer)) {
+export async function showSource(viewer, of = openedOf(viewer), line = 0) {
   const isNewest = viewer.turnPanel();
   const time = timeInQuestion(viewer);
   try {
     const found = await viewer.source.json('source', { ...of, from: time.from, to: Math.max(time.to, time.from + 1) });
     if (!isNewest()) return;
-    if (found) drawSource(viewer, found, time);
+    if (found) drawSource(viewer, line ? { ...found, line } : found, time);
     else viewer.say('This place has no source: its file is not known (it needs debug information, -g).');
   } catch (error) {
     viewer.say(error);
@@ -69,6 +71,7 @@ function drawSource(viewer, found, time) {
     goTo(current);
     viewer.live.textContent = `line ${current}: ${kinds.filter(([kind]) => heat.get(current)[kind]).map(([kind, title]) => `${title} ${formatTime(heat.get(current)[kind])}`).join(', ')}`;
   };
+  const machineCode = () => showAssembly(viewer, { file: found.file, line: heat.get(current)?.sampled_ns ? current : undefined }, (file, at) => showSource(viewer, { file }, at));
   viewer.panel.replaceChildren(element('h2', { id: 'source-title' }, found.file ? fitText(found.file.split('/').pop(), 100) : 'Source'),
     found.files.length ? element('p', {}, files) : '',
     found.path ? element('p', { class: 'note' }, fitText(found.path, 300), found.lines.length < found.lines_count ? `, lines ${found.first_line} to ${found.first_line + found.lines.length - 1} of ${formatCount(found.lines_count)}` : '') : '',
@@ -77,6 +80,7 @@ function drawSource(viewer, found, time) {
     element('p', { class: 'note' }, `Useful and lost time: ${formatTime(time.to - time.from)}, ${viewer.timeline.selection ? 'selected' : 'visible'}, at the line of the construct. `,
       found.has_samples ? 'Samples tell the lines inside of it.' : 'The run has no samples, so the lines inside of it are not known: record --sample.'),
     hot.length > 1 ? element('p', {}, element('button', { type: 'button', id: 'hot-previous', title: 'previous line with time', onclick: () => step(-1) }, '◂ line'), ' ', element('button', { type: 'button', id: 'hot-next', title: 'next line with time', onclick: () => step(1) }, 'line ▸')) : '',
+    element('p', {}, element('button', { type: 'button', id: 'machine-code', title: 'instructions of the function with most samples at the chosen line, else in this file', onclick: machineCode }, 'machine code')),
     lines.length ? table : '');
   if (found.line) goTo(found.line);
   viewer.live.textContent = found.missing || `${found.file}${found.line ? `, line ${found.line}` : ''}`;

@@ -4,10 +4,12 @@ mod call_tree;
 mod callers;
 mod data_names;
 mod kernels;
+mod machine_code;
 mod places;
 mod profile_waits;
 
 pub use call_tree::name_call_paths;
 pub use callers::Caller;
+pub use machine_code::FunctionPlace;
 pub use places::{Places, words_of_code};
 pub use profile_waits::ProfileWaitNames;

@@ -7,7 +7,7 @@ pub use construct::Location;
 
 use crate::code_place::{CodePlace, Frame, LoopCode, Missing};
 use crate::kept::KeptModules;
-use crate::module_file::ModuleFile;
+use crate::module_file::{FunctionCode, ModuleFile};
 use crate::name;
 use crate::python_code::{PythonCode, is_python_place};
 use crate::run_time_code::CodeNames;
@@ -179,6 +179,26 @@ impl Symbolizer {
     /// processors other than x86-64.
     pub fn loops_around(&mut self, path: &str, build_id: &str, in_file: u64) -> Vec<LoopCode> {
         self.file(path, build_id).map_or_else(Vec::new, |file| file.loops_around(in_file))
+    }
+
+    /// Path and build id of the file that holds an address of the process, and the address in it.
+    pub fn file_of(&self, address: u64) -> Option<(String, String, u64)> {
+        let (module, in_file) = self.in_file(address)?;
+        Some((module.path.clone(), module.build_id.clone(), in_file))
+    }
+
+    /// Begin and end of the function at an address of a file.
+    pub fn function_range(&mut self, path: &str, build_id: &str, in_file: u64) -> Option<(u64, u64)> {
+        self.file(path, build_id)?.function_range(in_file)
+    }
+
+    /// The instructions of the function at an address of a file.
+    ///
+    /// # Errors
+    /// The reason in words if the file is not the one that ran, or its code is not known.
+    pub fn instructions(&mut self, path: &str, build_id: &str, in_file: u64) -> Result<FunctionCode, String> {
+        let file = self.try_file(path, build_id).as_mut().map_err(|missing| missing.to_string())?;
+        file.instructions(in_file).map_err(|reason| format!("{path}: {}", reason.words()))
     }
 
     /// The static variable at an address, and the position in it.

@@ -10,7 +10,7 @@ use taskscope_cause::{Group, State};
 pub const STYLE: &str = include_str!("../../web/page.css");
 
 /// Modules, each after those that it imports.
-const MODULES: [(&str, &str); 41] = [
+const MODULES: [(&str, &str); 42] = [
     ("format.js", include_str!("../../web/format.js")),
     ("palette.js", include_str!("../../web/palette.js")),
     ("pixels.js", include_str!("../../web/pixels.js")),
@@ -40,6 +40,7 @@ const MODULES: [(&str, &str); 41] = [
     ("views.js", include_str!("../../web/views.js")),
     ("panel.js", include_str!("../../web/panel.js")),
     ("search.js", include_str!("../../web/search.js")),
+    ("assembly_pane.js", include_str!("../../web/assembly_pane.js")),
     ("source_pane.js", include_str!("../../web/source_pane.js")),
     ("notes.js", include_str!("../../web/notes.js")),
     ("selection.js", include_str!("../../web/selection.js")),

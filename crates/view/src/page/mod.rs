@@ -5,6 +5,7 @@
 //! the numbers of a browser (exact up to 104 days).
 
 mod apart;
+mod assembly;
 mod bars;
 mod counters;
 mod critical_path;
@@ -17,6 +18,7 @@ mod matrix;
 mod messages;
 mod names;
 mod nested;
+mod nested_of_page;
 mod notes;
 mod operations;
 mod overview;
@@ -26,6 +28,8 @@ mod part_report;
 mod queues;
 mod ranges;
 mod rows;
+mod run_files;
+mod sampled_code;
 mod search;
 mod search_totals;
 mod sections;
@@ -39,6 +43,7 @@ mod type_rows_of_page;
 mod types;
 mod values;
 
+pub use assembly::{AssemblyFacts, InstructionFacts};
 pub use bars::Bars;
 pub use counters::{BucketStart, CounterBuckets, CounterKind, counter_buckets};
 pub use critical_path::PathOfPage;
@@ -48,13 +53,15 @@ pub use instances::Instance;
 pub use matches::Matches;
 pub use matrix::{CommunicationMatrix, MatrixCell, MatrixProcess};
 pub use names::Names;
-pub use nested::{NESTED, Nested, NestedList};
+pub use nested::{NESTED, Nested};
+pub use nested_of_page::NestedList;
 pub use notes::{MAX_NOTES_BYTES, Note, NoteFile};
 pub use operations::OperationFacts;
 pub use overview::Overview;
 pub use queues::{LaneList, Queue, QueueOperation, Queues};
 pub use ranges::RangeTimes;
 pub use rows::{View, packed_rows, packed_rows_with, stacked_rows};
+pub use sampled_code::SampledFunction;
 pub use search::{Direction, Found, Position};
 pub use search_totals::SearchTotals;
 pub use sections::SectionFacts;
@@ -123,6 +130,10 @@ pub struct Page {
     messages: OnceLock<Vec<Vec<(u64, u32)>>>,
     type_rows: OnceLock<TypeRows>,
     queued: Vec<OnceLock<Counter>>,
+    /// Samples of functions.
+    sampled_code: OnceLock<Arc<sampled_code::SampledCode>>,
+    /// Files of the sites of the run, and those of its samples.
+    source_files: OnceLock<run_files::RunFiles>,
     /// Directories of source files.
     sources: SourceRoots,
     /// The last highlighted matches.
@@ -239,6 +250,8 @@ impl Page {
             messages: OnceLock::new(),
             type_rows: OnceLock::new(),
             queued,
+            sampled_code: OnceLock::new(),
+            source_files: OnceLock::new(),
             sources: SourceRoots::default(),
             highlighted: Mutex::default(),
             last_part: Mutex::default(),

@@ -10,6 +10,7 @@
 //! without directories, so it is given only if the run has constructs in no other file of that name.
 
 use super::Page;
+use super::run_files::RunFiles;
 use crate::source_files::SourceRoots;
 use rustc_hash::{FxHashMap, FxHashSet};
 use schemars::JsonSchema;
@@ -109,8 +110,8 @@ impl Page {
     /// The source in question with the times of its lines in `[from, to)`, nanoseconds since the start of the trace; `None` if
     /// the run has no such file.
     pub fn source(&self, of: &SourceOf, from: u64, to: u64) -> Option<SourceFacts> {
-        let (heat, of_run) = self.lines_in(from, to);
-        let of_run: FxHashSet<&str> = of_run.iter().map(String::as_str).collect();
+        let of_run: FxHashSet<&str> = self.source_files().all.iter().map(String::as_str).collect();
+        let heat = self.lines_in(from, to, &of_run);
         let mut files: BTreeMap<&str, u64> = BTreeMap::new();
         for ((file, _), heat) in &heat {
             *files.entry(file).or_default() += (heat.useful_ns + heat.lost_ns).max(heat.sampled_ns);
@@ -190,16 +191,36 @@ impl Page {
         })
     }
 
-    /// Times of all lines in a range, and the files of the run: in each range a name is joined with the same one.
-    fn lines_in(&self, from: u64, to: u64) -> (Lines, FxHashSet<String>) {
+    /// Files of the run: of its sites, resolved once, and of its samples.
+    fn source_files(&self) -> &RunFiles {
+        self.source_files.get_or_init(|| {
+            let sites = self.execution.catalog.sites.len() as u32;
+            let of_sites: FxHashSet<String> = self.names.ask(move |places| {
+                (0..sites).filter_map(|site| places.code(SiteIndex(site)).frame.file.clone()).collect()
+            });
+            let mut all = of_sites.clone();
+            all.extend(self.sampled_lines().map(|((file, _), _)| file));
+            RunFiles { of_sites, all }
+        })
+    }
+
+    /// Files, lines and nanoseconds of samples of time; paths of threads that are mostly blocked are sorted by their work.
+    fn sampled_lines(&self) -> impl Iterator<Item = ((String, u32), u64)> {
+        let is_time = |column: &str| matches!(column, "time_ns" | "work_ns");
+        let sampled = self.report.call_paths.iter().filter(move |paths| is_time(&paths.sorted_by));
+        let lines = sampled.flat_map(|paths| &paths.lines);
+        lines.filter_map(|row| Some((row.file.clone().zip(row.line)?, row.own)))
+    }
+
+    /// Times of all lines in a range; a name is joined with the same one of the run in each range.
+    fn lines_in(&self, from: u64, to: u64, of_run: &FxHashSet<&str>) -> Lines {
         let (low, high) = (self.start().saturating_add(from), self.start().saturating_add(to));
         let places: Vec<((State, Place), u64)> = self
             .places_in(&self.all_tracks(), low, high)
             .into_iter()
             .map(|(key, (ns, _))| (key, ns))
             .collect();
-        let sites = self.execution.catalog.sites.len() as u32;
-        let (mut lines, mut files): (Lines, FxHashSet<String>) = self.names.ask(move |names| {
+        let mut lines: Lines = self.names.ask(move |names| {
             let mut lines = Lines::default();
             for ((state, place), ns) in places {
                 let site = names.site_of(place);
@@ -214,31 +235,21 @@ impl Page {
                     _ => heat.lost_ns += ns,
                 }
             }
-            let file_of = |site| names.code(SiteIndex(site)).frame.file.clone();
-            (lines, (0..sites).filter_map(file_of).collect())
+            lines
         });
-        // Paths of threads that are mostly blocked are sorted by their work.
-        let is_time = |column: &str| matches!(column, "time_ns" | "work_ns");
-        let sampled = self.report.call_paths.iter().filter(|paths| is_time(&paths.sorted_by));
-        let sampled = sampled.flat_map(|paths| &paths.lines);
-        for row in sampled {
-            if let Some((file, line)) = row.file.clone().zip(row.line) {
-                files.insert(file.clone());
-                lines.entry((file, line)).or_default().sampled_ns += row.own;
-            }
+        for (line, ns) in self.sampled_lines() {
+            lines.entry(line).or_default().sampled_ns += ns;
         }
-        let names: FxHashSet<&str> = files.iter().map(String::as_str).collect();
         let mut joined = Lines::default();
         for ((file, line), heat) in lines {
-            let file = whole_name(&file, &names).unwrap_or(file);
+            let file = whole_name(&file, of_run).unwrap_or(file);
             let sum = joined.entry((file, line)).or_default();
             sum.line = line;
             sum.useful_ns += heat.useful_ns;
             sum.lost_ns += heat.lost_ns;
             sum.sampled_ns += heat.sampled_ns;
         }
-        drop(names);
-        (joined, files)
+        joined
     }
 
     /// Blame of the lines of a file, if no construct of the run is in another file of its name.
@@ -248,14 +259,9 @@ impl Page {
         }
         let name = name_of(file).to_string();
         let mut lines = BTreeMap::new();
-        let (own, sites) = (file.to_string(), self.execution.catalog.sites.len() as u32);
-        let has_twin = self.names.ask(move |places| {
-            let other = |site| places.code(SiteIndex(site)).frame.file.clone().filter(|file| *file != own);
-            let is_twin =
-                |file: &String| name_of(file) == name_of(&own) && !own.ends_with(&format!("/{file}"));
-            (0..sites).filter_map(other).any(|file| is_twin(&file))
-        });
-        if name.is_empty() || has_twin {
+        let is_twin =
+            |other: &String| other != file && name_of(other) == name && !file.ends_with(&format!("/{other}"));
+        if name.is_empty() || self.source_files().of_sites.iter().any(is_twin) {
             return lines;
         }
         let start = format!(" at {name}:");

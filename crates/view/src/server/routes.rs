@@ -5,7 +5,7 @@ use super::query::{Query, Refused, ViewOf, refused};
 use crate::comparison::Comparison;
 use crate::html;
 use crate::page::{
-    Bars, CommunicationMatrix, CounterBuckets, CounterKind, Direction, Flows, Found,
+    AssemblyFacts, Bars, CommunicationMatrix, CounterBuckets, CounterKind, Direction, Flows, Found,
     MAX_NOTES_BYTES, MAX_SLICE_BYTES, Matches, ModelFamilies, NestedList, NoteFile, OperationFacts, Overview,
     Page, Position, RangeTimes, SearchTotals, SectionFacts, ShownList, ShownView, SliceError, SourceFacts,
     SourceOf, TaskFacts, TaskQuery, ValueFacts, counter_buckets, packed_model_rows, packed_rows_with,
@@ -69,6 +69,8 @@ pub struct Answers<'p> {
     report: Report,
     /// The source of a section, of a file of the run, or the one with most time.
     source: Option<SourceFacts>,
+    /// The machine code of a function with samples.
+    assembly: AssemblyFacts,
     /// Notes on the run, also after a change: `PUT` adds those of the body, `DELETE` removes the one of `id`.
     notes: NoteFile,
 }
@@ -156,6 +158,7 @@ fn api(page: Arc<Page>) -> Router {
         .route("/totals", get(|State(page): Shared, RawQuery(q)| answer(page, q, totals)))
         .route("/range", get(|State(page): Shared, RawQuery(q)| answer(page, q, range)))
         .route("/source", get(|State(page): Shared, RawQuery(q)| answer(page, q, source)))
+        .route("/assembly", get(|State(page): Shared, RawQuery(q)| answer(page, q, assembly)))
         .route("/report", get(|State(page): Shared, RawQuery(q)| answer(page, q, report)))
         .route("/page", get(|State(page): Shared, RawQuery(q)| bytes(page, q, page_of_range)))
         .route(
@@ -431,6 +434,18 @@ fn source(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
         file => SourceOf::File(file.to_string()),
     };
     json(&page.source(&of, query.number("from")?, query.number("to")?))
+}
+
+/// The code of the function with most samples, of a file, a line of it, or the one of a number in the list.
+fn assembly(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
+    let number = |name: &str| match query.text(name) {
+        "" => Ok(None),
+        _ => query.number(name).map(Some),
+    };
+    let file = Some(query.text("file")).filter(|file| !file.is_empty());
+    let line = number("line")?.and_then(|line| u32::try_from(line).ok());
+    let function = number("function")?.and_then(|function| usize::try_from(function).ok());
+    json(&page.assembly(file, line, function))
 }
 
 /// The report of a range, for which the trace is replayed.

@@ -379,6 +379,8 @@ impl Page {
             messages: OnceLock::new(),
             type_rows: OnceLock::new(),
             queued,
+            sampled_code: OnceLock::new(),
+            source_files: OnceLock::new(),
             sources: SourceRoots::default(),
             highlighted: Mutex::default(),
             last_part: Mutex::default(),
