@@ -31,6 +31,7 @@ fn everything_reported_is_counted_by_name() {
     assert_eq!(begins(&report), rows(expected));
     // The initial thread, and those that took up tasks.
     assert_eq!(report["workers"], 3);
+    assert!(names_of_threads(here.path()).contains("worker of many pieces"));
     // One thread is in a task when the process ends, which is no mistake.
     assert_is_free_of_mistakes(here.path());
 }

@@ -24,6 +24,7 @@ fn ranges_and_marks_are_counted_by_domain_message_and_category() {
     ];
     assert_eq!(begins(&report_of_annotations(here.path())), rows(expected));
     assert_is_free_of_mistakes(here.path());
+    assert!(names_of_threads(here.path()).contains("steering of ranges"));
     // Payloads are the values of marks.
     let mut dump = taskscope();
     let dump = text(&output(dump.current_dir(here.path()).args(["dump", "trace"])).stdout);

@@ -419,6 +419,25 @@ fn calls_that_do_not_wait_make_no_event() {
     assert_eq!(Ways::new().waits("free"), [Value::Null; 0]);
 }
 
+/// The housekeeping thread stores the newest times off the CPU before the process ends.
+#[test]
+fn scheduling_is_complete_after_an_immediate_end() {
+    let ways = Ways::new();
+    ways.waits("leave");
+    let find = output(
+        std::process::Command::new("find")
+            .arg(ways.here.path().join("leave"))
+            .args(["-path", "*/os-time/*.json"]),
+    );
+    let found = text(&find.stdout);
+    let [path] = found.lines().collect::<Vec<_>>()[..] else {
+        // The system has no such times.
+        return assert_eq!(found, "");
+    };
+    let metadata = std::fs::read_to_string(path).unwrap();
+    assert!(metadata.contains("\"finished\""), "{metadata}");
+}
+
 #[test]
 fn a_cancelled_wait_ends_and_the_thread_still_unlocks() {
     let waits = Ways::new().waits("cancel");

@@ -46,5 +46,7 @@ fn write_modules() {
 fn before_exit() {
     if profiling::is_on() {
         profiling::write_before_exit(profiling::charge_leaver);
+    } else {
+        taskscope_record::process::finish_before_exit();
     }
 }

@@ -1,7 +1,18 @@
 //! The end of the recording of a process.
 
-use crate::process::{current, was_forked};
+use crate::process::{current, is_of_parent, was_forked};
 use crate::thread::{self, ThreadRecorder};
+
+/// The calling thread ends the process at once (`_exit`), maybe in a signal handler: stores the times off the CPU so far. The streams
+/// of threads are complete without that. Async-signal-safe.
+pub fn finish_before_exit() {
+    // A child that does not record, or one of `vfork`.
+    if !is_of_parent()
+        && let Some(process) = current()
+    {
+        process.os_time.finish_for_leaver();
+    }
+}
 
 /// Closes the streams of all threads that still live, and ends recording in this process. Returns
 /// how many streams could not be closed properly because their thread did not leave an event in

@@ -52,7 +52,7 @@ pub mod limits;
 mod location;
 mod metadata;
 mod nested_recorder;
-mod os_thread;
+pub mod os_thread;
 pub mod os_time;
 pub mod own_threads;
 pub mod process;

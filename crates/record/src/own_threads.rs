@@ -105,8 +105,8 @@ pub fn give_way() -> bool {
     has_ended
 }
 
-/// Sleeps for a millisecond, without the C library's sleeping functions, which are intercepted.
-fn nap() {
+/// Sleeps for a millisecond, without the C library's sleeping functions, which are intercepted. Async-signal-safe.
+pub(crate) fn nap() {
     let (word, operation) = (0u32, libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG);
     let millisecond = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
     // SAFETY: the word and the time are only read.

@@ -3,7 +3,7 @@
 
 use super::{Compiler, output, program_source, record, taskscope, text};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Number of begins by kind and name.
@@ -38,6 +38,14 @@ pub fn begins(report: &Value) -> Begins {
     rows.iter()
         .map(|row| ((text(&row["kind"]), text(&row["name"])), row["begins"].as_u64().unwrap()))
         .collect()
+}
+
+/// The names of the threads of `trace`.
+pub fn names_of_threads(here: &Path) -> BTreeSet<String> {
+    let info = output(taskscope().current_dir(here).args(["info", "trace", "--json"]));
+    let info: Value = serde_json::from_slice(&info.stdout).unwrap();
+    let threads = info["threads"].as_array().unwrap();
+    threads.iter().filter_map(|thread| Some(thread["name"].as_str()?.to_owned())).collect()
 }
 
 /// Begins written as rows.

@@ -43,12 +43,13 @@ typedef void (*relation_t)(void *, identity_t, int, identity_t);
 typedef void (*metadata_t)(void *, identity_t, void *, int, size_t, void *);
 typedef void (*text_t)(void *, identity_t, void *, const char *, size_t);
 typedef void (*control_t)(void);
+typedef void (*name_t)(const char *);
 
 enum {
     DOMAIN_CREATE, STRING_CREATE, TASK_BEGIN, TASK_END, OVERLAPPED_BEGIN, OVERLAPPED_END, FRAME_BEGIN, FRAME_END,
     COUNTER_CREATE, COUNTER_CREATE_TYPED, COUNTER_INC, COUNTER_SET, EVENT_CREATE, EVENT_START, EVENT_END, SYNC_CREATE,
     SYNC_PREPARE, SYNC_ACQUIRED, TASK_GROUP, RELATION_ADD, METADATA_ADD, METADATA_STR_ADD, CALLEE_ENTER, CALLEE_LEAVE,
-    PAUSE, RESUME, COUNTER_INC_V3, UNKNOWN, COUNT
+    PAUSE, RESUME, COUNTER_INC_V3, UNKNOWN, THREAD_SET_NAME, COUNT
 };
 
 static void nothing(void) {}
@@ -60,7 +61,8 @@ static function_t table[COUNT + 1] = {
     {"__itt_event_create"}, {"__itt_event_start"}, {"__itt_event_end"}, {"__itt_sync_create"}, {"__itt_sync_prepare"},
     {"__itt_sync_acquired"}, {"__itt_task_group"}, {"__itt_relation_add"}, {"__itt_metadata_add"},
     {"__itt_metadata_str_add"}, {"__itt_stack_callee_enter"}, {"__itt_stack_callee_leave"}, {"__itt_pause"},
-    {"__itt_resume"}, {"__itt_counter_inc_v3"}, {"__itt_no_such_function"}, {0},
+    {"__itt_resume"}, {"__itt_counter_inc_v3"}, {"__itt_no_such_function"}, {"__itt_thread_set_name"},
+    {0},
 };
 static void *domain;
 static identity_t none;
@@ -78,6 +80,7 @@ static void end(void) {
 // A worker: a callee with tasks; with an argument it lives when the program ends.
 static void *worker(void *argument) {
     void *name = CALL(create_t, STRING_CREATE)("piece");
+    CALL(name_t, THREAD_SET_NAME)("worker of many pieces");
     CALL(sync_t, CALLEE_ENTER)((void *)8);
     task(name, none);
     end();

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <wchar.h>
 
 typedef struct {
@@ -58,6 +60,7 @@ static const void *table_of(uint32_t number) {
 #define PUSH_WIDE CALL(core, 10, int, const wchar_t *)
 #define POP CALL(core, 11, int, void)
 #define NAME_CATEGORY CALL(core, 12, void, uint32_t, const char *)
+#define NAME_THREAD CALL(core, 14, void, uint32_t, const char *)
 #define DOMAIN_MARK CALL(core2, 1, void, void *, const attributes_t *)
 #define DOMAIN_PUSH CALL(core2, 4, int, void *, const attributes_t *)
 #define DOMAIN_POP CALL(core2, 5, int, void *)
@@ -96,10 +99,11 @@ int main(void) {
         return 0;
     }
     // Functions that a tool leaves alone do nothing.
-    if (core[14] || core2[6]) {
+    if (core[0] || core2[6]) {
         puts("wrong");
         return 1;
     }
+    NAME_THREAD(syscall(SYS_gettid), "steering of ranges");
     handed_over = RANGE_START("handed over");
     pthread_t other;
     pthread_create(&other, NULL, worker, NULL);

@@ -3,12 +3,13 @@
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::Ordering::*;
 
-use taskscope_record::instrument::named;
+use taskscope_record::{instrument::named, os_thread};
 
 use super::abi::{Domain, Id, StringHandle, relation};
 use super::handles::{self, Counter};
 use super::host::host;
 use super::{frames, ids, sync_objects};
+use crate::attach;
 use crate::cached::Cached;
 use crate::names::Names;
 use crate::stack::{Kind, Recorded};
@@ -80,6 +81,7 @@ functions! {
     stack_caller_create,
     stack_callee_enter,
     stack_callee_leave,
+    thread_set_name as thread_set_nameA,
     pause,
     resume,
     pause_scoped,
@@ -105,6 +107,12 @@ unsafe fn handle<'a, T>(pointer: *const T) -> Option<&'a T> {
 unsafe extern "C" fn domain_create(name: *const c_char) -> *mut Domain {
     // SAFETY: ITT passes a C string.
     handles::domain(unsafe { bytes(name) })
+}
+
+unsafe extern "C" fn thread_set_name(name: *const c_char) {
+    attach::thread();
+    // SAFETY: ITT passes a C string.
+    os_thread::report_name(os_thread::os_tid(), unsafe { bytes(name) });
 }
 
 unsafe extern "C" fn string_handle_create(text: *const c_char) -> *mut StringHandle {

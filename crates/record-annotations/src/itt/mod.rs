@@ -20,11 +20,12 @@
 //! | callee of a stitched stack: a thread takes up tasks of a parallel algorithm (oneTBB) | a task of kind `parallel algorithm`, so that the thread is a worker |
 //! | synchronisation object, from *prepare* to *acquired* or *cancel* | a state `wait for NAME`, of class lock |
 //! | marker, numeric metadata, counter | a point on the key of its name, with the value |
+//! | name of a thread | the thread's name |
 //! | *pause*, *resume* | the host's switch |
 //!
 //! Values of counters of floating-point type are rounded to integers; negative values are two's complement.
 //!
-//! **Not recorded.** Relations, texts of metadata, histograms, heap functions, thread names, timestamps of the program's own
+//! **Not recorded.** Relations, texts of metadata, histograms, heap functions, timestamps of the program's own
 //! clocks; the end of an overlapped task on another thread than its begin.
 //!
 //! **Rules of a guest.** No function aborts, prints or waits. Handles live for the process. A first use of a name takes the

@@ -2,7 +2,11 @@
 
 use core::ffi::{c_char, c_int, c_void};
 
+use taskscope_record::os_thread;
+
 use super::abi::{Attributes, CALLBACKS, GetTable, Message};
+use crate::attach;
+
 use super::{Event, Handle, Use, end, handle, name_category, pop};
 
 /// The default domain.
@@ -25,7 +29,7 @@ const NOTHING: *const c_void = core::ptr::null();
 
 functions! {
     CORE, NOTHING, mark_ex, mark, mark_wide, range_start_ex, range_start, range_start_wide, range_end, range_push_ex,
-    range_push, range_push_wide, range_pop, category, category_wide,
+    range_push, range_push_wide, range_pop, category, category_wide, name_thread, name_thread_wide,
 }
 
 functions! {
@@ -178,6 +182,25 @@ unsafe extern "C" fn category(category: u32, name: *const c_char) {
 unsafe extern "C" fn category_wide(category: u32, name: *const u32) {
     // SAFETY: as of this function.
     unsafe { domain_category_wide(DEFAULT, category, name) }
+}
+
+/// Names a thread by its id in the system.
+fn name(thread: u32, message: &Message<'_>) {
+    let thread = thread.cast_signed();
+    if thread == os_thread::os_tid() {
+        attach::thread();
+    }
+    os_thread::report_name(thread, message.bytes());
+}
+
+unsafe extern "C" fn name_thread(thread: u32, text: *const c_char) {
+    // SAFETY: NVTX passes a C string.
+    name(thread, &unsafe { Message::narrow(text) });
+}
+
+unsafe extern "C" fn name_thread_wide(thread: u32, text: *const u32) {
+    // SAFETY: NVTX passes a wide string.
+    name(thread, &unsafe { Message::wide(text) });
 }
 
 macro_rules! of_messages {

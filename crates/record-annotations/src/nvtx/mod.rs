@@ -14,6 +14,7 @@
 //! | range of push and pop | a state of its name, on the thread's stack of states; class useful |
 //! | range of start and end | a burst on the key of its name |
 //! | mark | a point on the key of its name, with its payload |
+//! | name of a thread | the thread's name |
 //!
 //! **Names** are `DOMAIN: MESSAGE [CATEGORY]`, without the domain for the default one and without the category for none.
 //! A category has the name that the program gave it before its first use, else its number. Floating-point payloads are

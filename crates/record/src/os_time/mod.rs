@@ -24,6 +24,7 @@
 
 mod alive;
 mod cpu_watch;
+mod leaver;
 mod off_cpu;
 mod schedstat;
 mod side_file;
@@ -37,6 +38,7 @@ use crate::os_thread;
 use crate::own_threads::{self, OwnThread};
 use alive::{Alive, BEAT};
 use cpu_watch::CpuWatch;
+use leaver::Leaver;
 use off_cpu::{Kind, OffCpu};
 use schedstat::{Periods, Schedstat, Sums};
 use side_file::SideFile;
@@ -225,6 +227,7 @@ pub(crate) struct OsTime {
     pid: i64,
     state: Mutex<State>,
     wake: Condvar,
+    leaver: Leaver,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -257,6 +260,7 @@ impl OsTime {
             pid,
             state: Mutex::new(State { cpus: CpuWatch::new(mask), ..State::default() }),
             wake: Condvar::new(),
+            leaver: Leaver::default(),
         }
     }
 
@@ -355,24 +359,34 @@ impl OsTime {
         }
     }
 
+    /// The calling thread ends the process at once (`_exit`): has the housekeeping thread do the last round, and waits for a
+    /// limited time. Async-signal-safe.
+    pub fn finish_for_leaver(&self) {
+        self.leaver.wait(|| self.wake.notify_all());
+    }
+
     /// The last round, and the end of the side stream.
     pub fn finish(&self) {
         let mut state = self.state();
-        state.ended = true;
         state.alive.finish();
-        let mut watched = std::mem::take(&mut state.watched);
-        state.cpus.look_at_threads(watched.iter().filter(|watched| !watched.has_left()).map(Watched::ids));
-        watched.iter_mut().for_each(Watched::leave);
-        self.round(&mut state, &mut watched, u64::MAX);
-        if let Some(mut stream) = state.stream.take() {
-            let whole = stream.store();
-            stream.write_metadata(&self.about(&watched, state.summed, whole, &state.names));
-        }
+        self.last_round(&mut state);
         let housekeeping = state.housekeeping.take().filter(|_| !state.opens);
         drop(state);
         self.wake.notify_all();
         if let Some(thread) = housekeeping {
             own_threads::wait_for_end(thread, MAX_END_WAIT);
+        }
+    }
+
+    fn last_round(&self, state: &mut State) {
+        state.ended = true;
+        let mut watched = std::mem::take(&mut state.watched);
+        state.cpus.look_at_threads(watched.iter().filter(|watched| !watched.has_left()).map(Watched::ids));
+        watched.iter_mut().for_each(Watched::leave);
+        self.round(state, &mut watched, u64::MAX);
+        if let Some(mut stream) = state.stream.take() {
+            let whole = stream.store();
+            stream.write_metadata(&self.about(&watched, state.summed, whole, &state.names));
         }
     }
 
@@ -386,11 +400,17 @@ impl OsTime {
         }
         let name = "taskscope-os".to_owned();
         let thread = std::thread::Builder::new().name(name).stack_size(64 << 10);
-        own_threads::start(|| thread.spawn(|| self.keep_house())).ok()
+        self.leaver.begin();
+        let started = own_threads::start(|| thread.spawn(|| self.keep_house())).ok();
+        if started.is_none() {
+            drop(self.leaver.present());
+        }
+        started
     }
 
     fn keep_house(&self) {
         let own = OwnThread::begin();
+        let _present = self.leaver.present();
         let mut stops = Stops::of_calling_thread(self.mode != Mode::Periods);
         let mut state = self.state();
         if !state.ended && !state.gives_way {
@@ -402,6 +422,11 @@ impl OsTime {
             state.cpus.look_at_process(false);
             if state.ended || state.gives_way {
                 return;
+            }
+            if self.leaver.is_waiting() {
+                // The process records no end of its own.
+                state.alive.beat();
+                return self.last_round(&mut state);
             }
             let sums = state.watched.iter().any(|watched| watched.has_sums() && !watched.has_left());
             let wait = if sums { pause.min(PERIOD) } else { pause };
