@@ -12,6 +12,7 @@ const VIEWER = [
   ['the run', ''],
   ['a section', 'const v = window.taskscope; const t = v.timeline; const r = t.rows.find((row) => row.kind === "track"); await v.open(r, Math.floor(t.length / 2));'],
   ['its source', 'await window.taskscope.showSource();'],
+  ['machine code', 'const code = document.getElementById("machine-code"); code?.click(); for (let i = 0; code && i < 100 && !document.getElementById("assembly-title"); i++) await new Promise((done) => setTimeout(done, 100));'],
   ['notes', 'window.taskscope.showNotes();'],
   ['a selected range', 'window.taskscope.timeline.select(window.taskscope.timeline.length / 4, window.taskscope.timeline.length / 2); await new Promise((done) => setTimeout(done, 1500));'],
   ['the report of the range', 'document.getElementById("report-part")?.click(); for (let i = 0; i < 100 && !document.getElementById("part-title"); i++) await new Promise((done) => setTimeout(done, 100)); if (!document.getElementById("part-title")) throw new Error("the report of the range did not come");'],
