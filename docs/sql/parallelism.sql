@@ -9,7 +9,7 @@ level AS (
   SELECT run, moment, SUM(step) OVER (PARTITION BY run ORDER BY moment, step ROWS UNBOUNDED PRECEDING) AS workers
   FROM work),
 binned AS (
-  SELECT v.run AS run, CAST(floor(CAST(v.moment - r.start_ns AS DOUBLE) * 20 / (r.end_ns - r.start_ns + 1)) AS BIGINT) AS bin,
+  SELECT v.run AS run, CAST(floor((v.moment - r.start_ns) * 20.0 / (r.end_ns - r.start_ns + 1)) AS BIGINT) AS bin,
          v.workers AS workers
   FROM level v JOIN run r ON v.run = r.run)
 SELECT run, bin, CAST(MAX(workers) AS BIGINT) AS most_workers
