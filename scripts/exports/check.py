@@ -29,7 +29,8 @@ def expected(taskscope, trace, target):
     text = subprocess.run(
         [taskscope, "export", "--dry-run", "--to", target, trace], check=True, capture_output=True, text=True
     ).stdout
-    counts = {name: int(count) for count, name in re.findall(r"^ +(\d+) (\S+(?: \S+)*)  ", text, re.M)}
+    # Names fill 31 characters.
+    counts = {name.strip(): int(count) for count, name in re.findall(r"^ +(\d+) (.{31}) ", text, re.M)}
     # Digits are in groups of three.
     return counts, int(re.sub(r"\D", "", re.search(r": ([^:]+) bytes in", text).group(1)))
 
