@@ -118,7 +118,7 @@ pub struct Report {
     /// The use of every worker-nanosecond: sums exactly to `capacity_ns`, and state by state to `states`.
     pub causes: Vec<CauseTimes>,
     /// The charges of each waiting or idle worker-nanosecond: sums, state by state, exactly to the causes of that state.
-    pub blame: Vec<Charge>,
+    pub blame: Vec<ChargedWait>,
     /// The total that findings are shares of: time of workers; of CPUs, if waits of threads are recorded and no runtime
     /// (`cpu_time`); of threads, if samples are the only source (`samples_alone`); of device queues, if no thread is recorded.
     pub findings_of: Whose,
@@ -195,7 +195,7 @@ pub struct CauseTimes {
 
 /// Waiting of one state that is charged to one place.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Charge {
+pub struct ChargedWait {
     /// The cause that the state counts as.
     pub cause: Named<Cause>,
     /// The state of the waiting threads.
@@ -320,8 +320,8 @@ fn causes(session: &Session, analysis: &Analysis) -> Vec<CauseTimes> {
     rows.collect()
 }
 
-fn charges(session: &Session, analysis: &Analysis) -> Vec<Charge> {
-    let rows = words::blame(session, analysis).into_iter().map(|row| Charge {
+fn charges(session: &Session, analysis: &Analysis) -> Vec<ChargedWait> {
+    let rows = words::blame(session, analysis).into_iter().map(|row| ChargedWait {
         cause: Named(row.state.cause()),
         state: Named(row.state),
         ns: row.ns,

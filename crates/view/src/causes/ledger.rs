@@ -131,7 +131,7 @@ fn nodes_text(ledger: &LedgerTimes, out: &mut String) {
 
 /// Lost time with its charge.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct Charge {
+pub struct ChargedLoss {
     /// The cause; never work.
     pub cause: Named<Cause>,
     /// The charged party.
@@ -168,9 +168,9 @@ pub struct ChargedPlace {
 }
 
 /// Every charge but work itself, largest first; rows of one cause sum to it.
-pub(super) fn charges(graph: &TaskGraph, causes: &Causes) -> Vec<Charge> {
+pub(super) fn charges(graph: &TaskGraph, causes: &Causes) -> Vec<ChargedLoss> {
     let lost = causes.rows.iter().filter(|charge| charge.cause != Cause::Work);
-    lost.map(|charge| Charge {
+    lost.map(|charge| ChargedLoss {
         cause: Named(charge.cause),
         blamed: Named(charge.who.blamed()),
         letter: Named(charge.who.letter()),
@@ -253,7 +253,7 @@ pub(super) fn text(ledger: &LedgerTimes, runtime_threads: usize, out: &mut Strin
 }
 
 /// The section `blame` as text; shares are of the capacity.
-pub(super) fn blame_text(charges: &[Charge], capacity: u64, top: usize, out: &mut String) {
+pub(super) fn blame_text(charges: &[ChargedLoss], capacity: u64, top: usize, out: &mut String) {
     let total: u64 = charges.iter().map(|charge| charge.ns).sum();
     let _ = writeln!(out, "  Who is to blame for {} of workers' time lost", format::time(total));
     for charge in charges.iter().take(top) {

@@ -18,7 +18,7 @@ use crate::section::Section;
 use data::{DataWait, ReadyQueue};
 use diagnosis::LostTime;
 use idle::IdleTimes;
-use ledger::{Charge, LedgerTimes};
+use ledger::{ChargedLoss, LedgerTimes};
 pub use path::CriticalPath;
 use path::{PopEfficiencies, Prediction, WhatIfTimes};
 use schemars::JsonSchema;
@@ -82,7 +82,7 @@ pub struct CausesReport {
     pub ledger: Option<LedgerTimes>,
     /// Charges, largest first; the rows of a cause sum to it. No row is about work.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub blame: Option<Vec<Charge>>,
+    pub blame: Option<Vec<ChargedLoss>>,
     /// Waiting by the data that decided, largest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Vec<DataWait>>,
