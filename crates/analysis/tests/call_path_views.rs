@@ -144,9 +144,9 @@ fn frames_in_a_region_without_a_construct_belong_to_its_parent() {
     let process = builder.add_process("node1.7", 7);
     let thread = builder.add_thread(process, 7);
     let (path, league, body) = (PathIndex(0), RegionIndex(0), RegionIndex(1));
-    builder.define(Definition::Path { path, process, addresses: &[0x1001, 0x2001], at: 0 });
+    builder.define(Definition::Path { path, number: 1, process, addresses: &[0x1001, 0x2001], at: 0 });
     let (outside, task) = (RegionIndex::NONE, TaskIndex::NONE);
-    builder.define(Definition::Site { site: SiteIndex(2), process, address: 0x4001, at: 0 });
+    builder.define(Definition::Site { site: SiteIndex(2), number: 1, process, address: 0x4001, at: 0 });
     for (region, path, parent, site) in [(league, path, outside, 1), (body, PathIndex::NONE, league, 2)] {
         let begins = Change::RegionBegins { region, parent, site: SiteIndex(site), requested: 1 };
         let created = Change::RegionPath { region, path, parent_region: parent, parent_task: task };
@@ -183,7 +183,7 @@ impl Team {
         builder.change(threads[0], 1000, Change::ThreadIs(ThreadKind::Initial));
         for site in 1..4 {
             let address = 0x100 * u64::from(site) + 1;
-            builder.define(Definition::Site { site: SiteIndex(site), process, address, at: 0 });
+            builder.define(Definition::Site { site: SiteIndex(site), number: 1, process, address, at: 0 });
         }
         Team { builder, threads }
     }
@@ -469,9 +469,15 @@ fn waits_through_one_function_are_at_their_own_paths() {
     let process = builder.add_process("node1.7", 7);
     let threads = [7, 8].map(|tid| builder.add_thread(process, tid));
     let (site, first, second) = (SiteIndex(1), PathIndex(0), PathIndex(1));
-    builder.define(Definition::Site { site, process, address: 0x1001, at: 0 });
-    builder.define(Definition::Path { path: first, process, addresses: &[0x1001, 0x2001], at: 0 });
-    builder.define(Definition::Path { path: second, process, addresses: &[0x1001, 0x3001], at: 0 });
+    builder.define(Definition::Site { site, number: 1, process, address: 0x1001, at: 0 });
+    builder.define(Definition::Path { path: first, number: 1, process, addresses: &[0x1001, 0x2001], at: 0 });
+    builder.define(Definition::Path {
+        path: second,
+        number: 1,
+        process,
+        addresses: &[0x1001, 0x3001],
+        at: 0,
+    });
     let waits = |task: u32| Section {
         place: Place::site(site),
         task: TaskIndex(task),

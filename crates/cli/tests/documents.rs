@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{check_document, output, taskscope};
+use common::{check_document, output, taskscope, text};
 use serde_json::Value;
 use std::path::Path;
 use taskscope_event::models::nosv;
@@ -44,6 +44,23 @@ fn documents_of_a_trace_fit_their_schemas() {
     assert_eq!(forms(&["explain", "--json", "F1", path]), ["taskscope-explain/1"]);
     assert_eq!(forms(&["diff", "--json", path, path]), ["taskscope-diff/1"]);
     assert_eq!(forms(&["diff", "--json", "--paths", path, path]), ["taskscope-paths-diff/1"]);
+}
+
+/// Run files of slices, also of traces without one, and of slices of slices.
+#[test]
+fn run_files_of_slices_fit_their_schema() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("whole");
+    one_task().write(&whole).unwrap();
+    let (first, second) = (folder.path().join("first"), folder.path().join("second"));
+    for (from, to, range) in [(&whole, &first, "0..50%"), (&first, &second, "0..40%")] {
+        let sliced = output(taskscope().args(["slice", "--range", range, "-o"]).args([to, from]));
+        assert!(sliced.status.success(), "{}", text(&sliced.stderr));
+        let run = std::fs::read(to.join("taskscope-run.json")).unwrap();
+        let run: Value = serde_json::from_slice(&run).unwrap();
+        check_document(&run);
+        assert!(run["part"]["end_ns"].is_i64(), "{run}");
+    }
 }
 
 #[test]

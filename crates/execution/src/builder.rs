@@ -486,8 +486,7 @@ impl ExecutionBuilder {
                 self.samples.samples_mut().of_task.insert(task, path);
             }
             Change::CallPath { site, path } => {
-                let calls = self.samples.samples_mut().of_calls.entry((thread, site)).or_default();
-                calls.push((at, path));
+                self.samples.samples_mut().know_call(thread, site, at, path);
             }
             Change::WorkBegins { ty, region } => self.work_begins(thread, at, ty, region),
             Change::WorkEnds => {
@@ -513,11 +512,38 @@ impl ExecutionBuilder {
                     self.samples.samples_mut().begin_last_call(thread, site, at.saturating_sub(begun));
                 }
                 let process = self.execution.threads[thread.index()].process;
+                self.know_paths(thread, process, change);
                 let objects = &self.execution.catalog.objects;
                 let object_of = |object: ObjectIndex| objects.get(object.index()).copied();
                 self.thread_waits.change(thread, process, at, change, object_of);
             }
             _ => self.storing.task_change(thread, at, change),
+        }
+    }
+
+    /// Keeps the paths of the calls in a known wait or hold.
+    fn know_paths(&mut self, thread: ThreadIndex, process: ProcessIndex, change: ThreadWaitChange) {
+        let threads = || {
+            let rows = self.execution.threads.iter().enumerate();
+            let rows = rows.filter(|(_, row)| row.kind != ThreadKind::Cpu);
+            rows.map(|(index, row)| (ThreadIndex::of(index), row.process, row.tid))
+        };
+        let mut of = |id| self.thread_waits.thread_by_id(process, id, threads());
+        let calls = match change {
+            ThreadWaitChange::KnownWait {
+                site, path, start, waker, waker_site, waker_path, woken, ..
+            } => {
+                let of_waker = of(waker).map(|waker| (waker, waker_site, woken, waker_path));
+                [Some((thread, site, start, path)), of_waker]
+            }
+            ThreadWaitChange::KnownHold { holder, site, end, path, .. } => {
+                [of(holder).map(|holder| (holder, site, end, path)), None]
+            }
+            _ => return,
+        };
+        let samples = self.samples.samples_mut();
+        for (thread, site, at, path) in calls.into_iter().flatten().filter(|(_, _, _, path)| path.is_some()) {
+            samples.know_call(thread, site, at, path);
         }
     }
 
@@ -557,8 +583,8 @@ impl Observer for ExecutionBuilder {
             Definition::Data { process, at, start, end, name } => {
                 catalog.data.push(crate::DataName { process, at, start, end, name: name.to_string() });
             }
-            Definition::Site { site, process, address, at } => {
-                *catalog.site_mut(site) = crate::Site { process, address, at };
+            Definition::Site { site, number, process, address, at } => {
+                *catalog.site_mut(site) = crate::Site { process, number, address, at };
             }
             Definition::SiteBody { site, body, location } => {
                 let construct = crate::Construct { body, location: location.to_string() };
@@ -577,11 +603,11 @@ impl Observer for ExecutionBuilder {
                 row.site = site;
                 row.kind = Some(kind);
             }
-            Definition::Path { path, process, addresses, at } => {
+            Definition::Path { path, number, process, addresses, at } => {
                 let paths = &mut self.samples.samples_mut().paths;
-                let blank = CreationPath { process, addresses: Vec::new(), at };
+                let blank = CreationPath { process, number: 0, addresses: Vec::new(), at };
                 *grown(paths, path.index(), &blank) =
-                    CreationPath { process, addresses: addresses.to_vec(), at };
+                    CreationPath { process, number, addresses: addresses.to_vec(), at };
             }
             Definition::Object { object, process, id, kind } => {
                 let blank = Object { process: ProcessIndex::NONE, id: 0, kind: 0 };

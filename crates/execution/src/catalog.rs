@@ -60,6 +60,8 @@ pub struct DataName {
 pub struct Site {
     /// The process.
     pub process: ProcessIndex,
+    /// Its number in the events of the process; 0 if never defined.
+    pub number: u32,
     /// Return address of the call into the runtime. If other constructs have the same one, the address after the first
     /// byte of the construct's [body](Construct::body). 0 if never defined.
     pub address: u64,
@@ -156,7 +158,7 @@ impl Catalog {
 
     /// The row of `site`, made if it is new.
     pub(crate) fn site_mut(&mut self, site: SiteIndex) -> &mut Site {
-        let blank = Site { process: ProcessIndex::NONE, address: 0, at: 0 };
+        let blank = Site { process: ProcessIndex::NONE, number: 0, address: 0, at: 0 };
         grown(&mut self.sites, site.index(), &blank)
     }
 

@@ -53,6 +53,8 @@ pub enum Definition<'a> {
     Site {
         /// Its number.
         site: SiteIndex,
+        /// Its number in the events of its process.
+        number: u32,
         /// The process of the addresses.
         process: ProcessIndex,
         /// The return address.
@@ -91,6 +93,8 @@ pub enum Definition<'a> {
     Path {
         /// Its number.
         path: PathIndex,
+        /// Its number in the events of its process.
+        number: u32,
         /// The process of the addresses.
         process: ProcessIndex,
         /// Return addresses, innermost first.

@@ -104,7 +104,7 @@ pub use tables::{
     WorkShare,
 };
 pub use taskscope_cause::{Blamed, Cause, Group, Pattern, State};
-pub use thread_waits::{ThreadWait, ThreadWaitChange, ThreadWaits, WaitOutcome, Waker};
+pub use thread_waits::{KNOWN_OTHER_PROCESS, ThreadWait, ThreadWaitChange, ThreadWaits, WaitOutcome, Waker};
 pub use track::{Track, TrackSpans, TrackStates};
 pub use track_columns::{Span, Spans, TakesActivities, TrackColumns};
 pub use uncertain::{Doubt, Uncertain};

@@ -45,6 +45,8 @@ pub struct Sample {
 pub struct CreationPath {
     /// The process of the addresses.
     pub process: ProcessIndex,
+    /// Its number in the events of the process; 0 if never defined.
+    pub number: u32,
     /// Return addresses, innermost first.
     pub addresses: Vec<u64>,
     /// First occurrence, nanoseconds of the trace's clock.
@@ -105,6 +107,13 @@ impl Samples {
             let least = before.last().map_or(0, |(from, _)| *from);
             *from = (*from).min(begin).max(least);
         }
+    }
+
+    /// Keeps the path of a call that begins at a time, which may be before that of other known ones.
+    pub(crate) fn know_call(&mut self, thread: ThreadIndex, site: SiteIndex, at: u64, path: PathIndex) {
+        let calls = self.of_calls.entry((thread, site)).or_default();
+        let place = calls.partition_point(|(from, _)| *from <= at);
+        calls.insert(place, (at, path));
     }
 
     /// The earliest path of a wait of a thread, if any is known.

@@ -14,7 +14,7 @@
 //! A wait for anything else ends by a wake: the first one since its begin that has not woken another thread. A wake of all
 //! threads wakes each that waits. A wait for room in a pipe ends by the last wake: the reads before it made too little.
 
-use crate::{Hold, Object, ObjectIndex, ProcessIndex, SiteIndex, TaskIndex, ThreadIndex};
+use crate::{Hold, Object, ObjectIndex, PathIndex, ProcessIndex, SiteIndex, TaskIndex, ThreadIndex};
 use rustc_hash::FxHashMap;
 use taskscope_event::models::wait::{self, kind, outcome};
 
@@ -29,7 +29,7 @@ pub struct ThreadWait {
     pub site: SiteIndex,
     /// Begin.
     pub start: u64,
-    /// End; for an open wait, the last event of its process.
+    /// End; for an open wait of a thread that did not end, the last event of its process.
     pub end: u64,
     /// The outcome.
     pub outcome: WaitOutcome,
@@ -70,6 +70,8 @@ pub struct ThreadWaits {
     pub waits: Vec<ThreadWait>,
     /// Holds that ended while others waited, by object and begin; those of one object do not overlap.
     pub holds: Vec<Hold>,
+    /// The end of each thread of a slice in the whole run, and whether it had work there besides sleep.
+    pub lives: FxHashMap<ThreadIndex, (u64, bool)>,
     /// The selected part of the time; `None` for the whole.
     pub part: Option<(u64, u64)>,
 }
@@ -156,6 +158,51 @@ pub enum ThreadWaitChange {
         /// When it did so.
         woken: u64,
     },
+    /// Waits, as the analysis of the whole run has found. Times are nanoseconds of the trace's clock.
+    KnownWait {
+        /// The awaited object.
+        object: ObjectIndex,
+        /// Site of the call.
+        site: SiteIndex,
+        /// Path of the call.
+        path: PathIndex,
+        /// Begin.
+        start: u64,
+        /// End.
+        end: u64,
+        /// `taskscope_event::models::wait::outcome`.
+        outcome: u8,
+        /// Id of the thread that ended it; 0 if unknown, [`KNOWN_OTHER_PROCESS`] if none of the process can have done so.
+        waker: u32,
+        /// Site of that thread's call.
+        waker_site: SiteIndex,
+        /// Path of that call.
+        waker_path: PathIndex,
+        /// When it did so.
+        woken: u64,
+    },
+    /// A hold of a lock in the waits of others, as the analysis of the whole run has found.
+    KnownHold {
+        /// The lock.
+        object: ObjectIndex,
+        /// Id of the holder.
+        holder: u32,
+        /// The place of its acquisition.
+        site: SiteIndex,
+        /// The path of its release.
+        path: PathIndex,
+        /// Begin.
+        start: u64,
+        /// End.
+        end: u64,
+    },
+    /// Lives, as the analysis of the whole run has found.
+    KnownThread {
+        /// The end of its life there.
+        end: u64,
+        /// Whether it has work there besides sleep.
+        works: bool,
+    },
     /// Announces its names in the events of other threads.
     Starts {
         /// Its handle (`pthread_t`).
@@ -167,10 +214,14 @@ pub enum ThreadWaitChange {
     },
 }
 
+/// The waker of a known wait that no thread of the process can have ended.
+pub const KNOWN_OTHER_PROCESS: u32 = u32::MAX;
+
 fn outcome_of(number: u32) -> WaitOutcome {
     match number {
         outcome::DONE => WaitOutcome::Done,
         outcome::TIMED_OUT => WaitOutcome::TimedOut,
+        outcome::OPEN => WaitOutcome::Open,
         _ => WaitOutcome::Failed,
     }
 }
@@ -250,9 +301,27 @@ pub(crate) struct ThreadWaitsBuilder {
     /// Threads by process and thread pointer, and by process and handle with their routine.
     by_pointer: FxHashMap<(ProcessIndex, u64), ThreadIndex>,
     by_handle: FxHashMap<(ProcessIndex, u64), (ThreadIndex, SiteIndex)>,
+    /// Threads by process and id, once there are known waits.
+    by_id: FxHashMap<(ProcessIndex, u32), ThreadIndex>,
 }
 
 impl ThreadWaitsBuilder {
+    /// The thread of a process with an id, by which known waits name it. `threads` has all threads with their processes and ids.
+    pub fn thread_by_id(
+        &mut self,
+        process: ProcessIndex,
+        id: u32,
+        threads: impl Iterator<Item = (ThreadIndex, ProcessIndex, i64)>,
+    ) -> Option<ThreadIndex> {
+        if self.by_id.is_empty() {
+            self.by_id.extend(
+                threads
+                    .filter_map(|(thread, process, id)| Some(((process, u32::try_from(id).ok()?), thread))),
+            );
+        }
+        self.by_id.get(&(process, id)).copied()
+    }
+
     /// Takes a change of a thread. `object_of` returns an object's row.
     pub fn change(
         &mut self,
@@ -333,6 +402,39 @@ impl ThreadWaitsBuilder {
                 let kind = if all { WakeKind::All } else { WakeKind::One };
                 state.wakes.push((Waker { thread, site, at }, kind));
             }
+            ThreadWaitChange::KnownWait {
+                object,
+                site,
+                start,
+                end,
+                outcome,
+                waker,
+                waker_site,
+                woken,
+                ..
+            } => {
+                let by = self.by_id.get(&(process, waker)).copied();
+                self.waits.waits.push(ThreadWait {
+                    thread,
+                    object,
+                    site,
+                    start,
+                    end: end.max(start),
+                    outcome: outcome_of(u32::from(outcome)),
+                    waker: by.map(|thread| Waker { thread, site: waker_site, at: woken }),
+                    is_of_others: waker == KNOWN_OTHER_PROCESS,
+                });
+            }
+            ThreadWaitChange::KnownHold { object, holder, site, start, end, .. } => {
+                if let Some(thread) = self.by_id.get(&(process, holder)).copied() {
+                    let hold =
+                        Hold { object, thread, site, task: TaskIndex::NONE, start, end: end.max(start) };
+                    self.waits.holds.push(hold);
+                }
+            }
+            ThreadWaitChange::KnownThread { end, works } => {
+                self.waits.lives.insert(thread, (end, works));
+            }
             ThreadWaitChange::Starts { handle, pointer, site } => {
                 self.by_pointer.insert((process, pointer), thread);
                 self.by_handle.insert((process, handle), (thread, site));
@@ -382,7 +484,8 @@ impl ThreadWaitsBuilder {
         self.ended.insert(thread, at);
     }
 
-    /// The waits, when all events have come; open ones last to `last` of their threads. `ended` is when a thread ended, if it did.
+    /// The waits, when all events have come; open ones last to the end of their threads, or to `last` of those that did not end.
+    /// `ended` is when a thread ended, if it did.
     pub fn finish(
         mut self,
         last: impl Fn(ThreadIndex) -> u64,
@@ -392,7 +495,11 @@ impl ThreadWaitsBuilder {
         open.sort_unstable();
         for thread in open {
             let start = self.open.get(&thread).map_or(0, |wait| wait.start);
-            self.ends(thread, last(thread).max(start), WaitOutcome::Open);
+            let (end, outcome) = match ended(thread) {
+                Some(end) => (end, WaitOutcome::Failed),
+                None => (last(thread), WaitOutcome::Open),
+            };
+            self.ends(thread, end.max(start), outcome);
         }
         // The C library and the recorder do something after that.
         for waker in self.waits.waits.iter_mut().filter_map(|wait| wait.waker.as_mut()) {
@@ -582,5 +689,8 @@ mod tests {
         let waits = play(&[(1, 100, begins(LOCK)), (1, 300, begins(CONDITION))]);
         let rows: Vec<_> = waits.waits.iter().map(|wait| (wait.start, wait.end, wait.outcome)).collect();
         assert_eq!(rows, [(100, 300, WaitOutcome::Failed), (300, 1000, WaitOutcome::Open)]);
+        // A thread that was cancelled in it waits no longer.
+        let waits = play(&[(3, 100, begins(LOCK))]);
+        assert_eq!((waits.waits[0].end, waits.waits[0].outcome), (450, WaitOutcome::Failed));
     }
 }

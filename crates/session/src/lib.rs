@@ -16,7 +16,7 @@
 //! | `side` | facts that no event states: CPUs, times off the CPU, ranks | `side::add_facts` |
 //! | `session`, `open`, `in_memory`, `task_graph` | an opened trace | [`Session::open`] |
 //! | [`graph`], [`model_views`], [`instrumentation`] | other readings of a trace | |
-//! | `off_cpu_of_run` | times off the CPU, for slices | [`off_cpu_of_run()`] |
+//! | `off_cpu_of_run`, `waits_of_part` | results that a slice keeps | [`off_cpu_of_run()`], [`waits_of_part()`] |
 #![forbid(unsafe_code)]
 
 mod beside;
@@ -37,6 +37,7 @@ pub mod selection;
 mod session;
 mod side;
 mod task_graph;
+mod waits_of_part;
 
 pub use beside::{read_beside, write_beside};
 pub use devices::work::{CallWait, call_waits};
@@ -48,6 +49,7 @@ pub use run_file::{NotRecorded, Notice, RunFile};
 pub use session::{Session, StreamInfo};
 pub use taskscope_symbol::{CodePlace, KeptModules};
 pub use taskscope_trace::{OpenError, Problem, ProblemKind};
+pub use waits_of_part::waits_of_part;
 
 /// The state of the time after an event of this code, if it follows from the event alone.
 pub fn state_of_event(code: [u8; 3]) -> Option<taskscope_execution::State> {

@@ -273,6 +273,7 @@ fn define(builder: &mut ExecutionBuilder, process: ProcessIndex, number: usize) 
         let address = 0x40_0000 + 16 * u64::from(site);
         builder.define(Definition::Site {
             site: SiteIndex(number as u32 * SITES + site),
+            number: site + 1,
             process,
             address,
             at: 0,

@@ -4,11 +4,12 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use taskscope_analysis::devices::ledgers;
-use taskscope_analysis::{Analysis, Culprit, analyse};
+use taskscope_analysis::{Analysis, Culprit, analyse, lives_of_threads};
 use taskscope_event::framing::file_header;
 use taskscope_event::models::{ovni, system};
 use taskscope_execution::{ProcessIndex, State};
-use taskscope_session::{Session, off_cpu_of_run};
+use taskscope_session::devices::operations_of_part;
+use taskscope_session::{Session, off_cpu_of_run, waits_of_part};
 use taskscope_testkit::corpus::{all_traces, on_all_cpus, shown_traces};
 use taskscope_testkit::dice::Dice;
 use taskscope_testkit::script::{PID, Script};
@@ -128,6 +129,14 @@ fn sums_of(session: &Session, analysis: &Analysis, part: (u64, u64)) -> Sums {
             add(format!("{culprit} is charged with {}", state.name()), ns);
         }
     }
+    for row in &analysis.thread_waits {
+        let object = execution.catalog.objects.get(row.object.index()).map_or(0, |object| object.id);
+        for part in &row.parts {
+            let culprit = execution.threads.get(part.thread.index()).map_or(0, |thread| thread.tid);
+            let kind = row.kind;
+            add(format!("wait {kind} for {object}, charged to {culprit} {:?}", part.root), part.ns);
+        }
+    }
     for lock in &analysis.locks {
         add("locks".to_owned(), lock.waited_ns);
         add("locks unheld".to_owned(), lock.unheld_ns);
@@ -189,7 +198,8 @@ fn compare_slices(seed: usize, stored: &Path) -> Compared {
     }
     let mut dice = Dice::new(seed as u64);
     add_os_times(&root, &session, &mut dice);
-    let known = off_cpu_of_run(&Session::open(&root).unwrap().execution);
+    let whole = Session::open(&root).unwrap();
+    let known = off_cpu_of_run(&whole.execution);
     let (first, last) = session.execution.range();
     for case in 0..2 {
         let mut cuts = [dice.between(first, last + 1), dice.between(first, last + 1)];
@@ -197,9 +207,15 @@ fn compare_slices(seed: usize, stored: &Path) -> Compared {
         let [begin, end] = cuts;
         let part = folder.path().join(format!("part{case}"));
         let trace = Trace::open(&root, &OpenOptions::default()).unwrap();
-        let clocks = Some((begin as i64, end as i64));
-        let off_cpu = Some(known.clone());
-        if trace.write_slice(&Slice { clocks, off_cpu, ..Slice::default() }, &part).unwrap().streams == 0 {
+        let clocks = (begin as i64, end as i64);
+        let slice = Slice {
+            clocks: Some(clocks),
+            off_cpu: Some(known.clone()),
+            waits: Some(waits_of_part(&whole.execution, clocks, &[], &lives_of_threads(&whole.execution))),
+            operations: Some(operations_of_part(&whole.devices, clocks)),
+            ..Slice::default()
+        };
+        if trace.write_slice(&slice, &part).unwrap().streams == 0 {
             continue;
         }
         let of = |session: Session| {

@@ -190,6 +190,38 @@ fn threads_that_are_cut_in_the_middle_of_everything() {
     assert!(emulated.verdict.accepts(Judge::Ovni { lint: true }), "{:?}", emulated.violations);
 }
 
+/// Counters have their last values until the next ones, also without the thread that declares them.
+#[test]
+fn a_slice_has_the_counters_from_before() {
+    let (root, output) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    for (tid, value) in [(1, 7_i64), (2, 8)] {
+        let mut stream = StreamBuilder::new(0, 1, tid).require(&["ovni", "nosv"]).cpus(2);
+        if tid == 1 {
+            stream = stream.attribute("nosv", json!({ "hwc": { "0": { "name": "INS" } } }));
+        }
+        let stream =
+            stream.execute(1000, tid as i32 - 1).jumbo(1100, nosv::HARDWARE_COUNTERS, &bytes![value]);
+        stream.jumbo(2500, nosv::HARDWARE_COUNTERS, &bytes![9_i64]).end(3000).write(root.path()).unwrap();
+    }
+    // Values of the first type of counters at the begin of the range.
+    let values = |trace: &Path| -> Vec<String> {
+        let emulated = emulate(trace, output.path(), MachineOptions::default());
+        assert!(emulated.verdict.accepts(Judge::Ovni { lint: true }), "{:?}", emulated.violations);
+        let before = records(output.path(), first_clock(trace), (0, 2400));
+        before.into_iter().map(|(_, row)| row).filter(|row| row.contains(":200:")).collect()
+    };
+    let whole = values(root.path());
+    assert_eq!(whole.iter().filter(|row| row.ends_with(":7") || row.ends_with(":8")).count(), 2, "{whole:?}");
+    for threads in [vec![], vec![2]] {
+        let part = tempfile::tempdir().unwrap();
+        let clocks = Some((2000, 2400));
+        slice(root.path(), part.path(), &Slice { clocks, threads: threads.clone(), ..Slice::default() });
+        let of_part = values(part.path());
+        assert!(of_part.iter().any(|row| row.ends_with(":8")), "{threads:?}: {of_part:?}");
+        assert_eq!(of_part.iter().any(|row| row.ends_with(":7")), threads.is_empty(), "{of_part:?}");
+    }
+}
+
 /// What docs/ovni-compatibility.md advises for ovniemu, which refuses unfinished streams.
 #[test]
 fn a_slice_of_all_of_a_killed_program_closes_its_streams() {

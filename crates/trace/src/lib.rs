@@ -61,7 +61,10 @@ pub use merge::{Merged, MergedEvent};
 pub use options::{ClockSource, OpenOptions, ReadOrder};
 pub use problem::{Problem, ProblemKind};
 pub use rewrite::replace_file;
-pub use slice::{OffCpuOfRun, OffCpuTimes, Slice, Sliced};
+pub use slice::{
+    KeptOperation, KnownCall, KnownHold, KnownThread, KnownWait, KnownWaits, OffCpuOfRun, OffCpuTimes, Slice,
+    Sliced,
+};
 pub use stream::{FoundEvents, Stream, SurveyedFile, ThreadEvents};
 pub use taskscope_metadata::ThreadMetadata;
 pub use trace::{OpenError, Trace};

@@ -256,7 +256,7 @@ impl<'a> Contexts<'a> {
         if let Some(known) = self.calls.get(&(context.0, path)) {
             return *known;
         }
-        let CreationPath { process, addresses, at } = &samples.paths[path.index()];
+        let CreationPath { process, addresses, at, .. } = &samples.paths[path.index()];
         let calls = addresses.iter().map(|address| address.wrapping_sub(1));
         let node = self.put(tree, context, (*process, *at), calls);
         self.calls.insert((context.0, path), node);
@@ -445,7 +445,7 @@ impl<'a> Contexts<'a> {
             Key::Outside => None,
         };
         let node = match path {
-            Some(CreationPath { process, addresses, at }) if !addresses.is_empty() => {
+            Some(CreationPath { process, addresses, at, .. }) if !addresses.is_empty() => {
                 let calls = addresses.iter().map(|address| address.wrapping_sub(1));
                 self.put(tree, outer, (*process, *at), calls)
             }

@@ -32,6 +32,22 @@ pub(super) fn ends_of_scheduling(execution: &Execution) -> Vec<u64> {
     ends.into_iter().zip(is_cut).map(|(end, is_cut)| if is_cut { end } else { u64::MAX }).collect()
 }
 
+/// The end of a thread in the run, of which the execution may be a slice.
+fn end_of_life(execution: &Execution, thread: ThreadIndex) -> u64 {
+    let of_run = execution.thread_waits.lives.get(&thread);
+    of_run.map_or_else(|| execution.threads[thread.index()].track.end(), |(end, _)| *end)
+}
+
+/// The end of each thread in the run, and whether it has work besides sleep.
+pub fn lives_of_threads(execution: &Execution) -> Vec<(u64, bool)> {
+    let ends = ends_of_scheduling(execution);
+    let whole = execution.whole();
+    let threads = (0..whole.threads.len()).map(ThreadIndex::of);
+    threads
+        .map(|thread| (end_of_life(whole, thread), Scheduling::of(execution, thread, &ends).works))
+        .collect()
+}
+
 /// A thread, and its scheduling as far as recorded.
 pub(super) struct Scheduling<'a> {
     pub(super) thread: ThreadIndex,
@@ -64,7 +80,8 @@ impl<'a> Scheduling<'a> {
             asleep_since: row.asleep_since,
             works: false,
         };
-        own.works = own.has_work();
+        let of_run = whole.thread_waits.lives.get(&thread);
+        own.works = of_run.map_or_else(|| own.has_work(), |(_, works)| *works);
         own
     }
 
@@ -124,8 +141,7 @@ impl<'a> Scheduling<'a> {
     /// Whether the thread ends after a wait for a wake without having worked.
     pub(super) fn ends_after(&self, wait: &ThreadWait, kind: u32) -> bool {
         let is_lock = kind::has_holder(kind) || kind == kind::THREAD_BARRIER;
-        let row = &self.execution.threads[self.thread.index()];
-        let rest = row.track.end().saturating_sub(wait.end);
+        let rest = end_of_life(self.execution, self.thread).saturating_sub(wait.end);
         !is_lock && rest.saturating_mul(ENDS_PARTS) < wait.end - wait.start
     }
 }

@@ -7,10 +7,12 @@ use crate::reading::Interruption;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use taskscope_analysis::lives_of_threads;
 use taskscope_filter::TimeRange;
+use taskscope_session::devices::{operations_of_part, read_devices};
 use taskscope_session::selection::Part;
-use taskscope_session::{Session, off_cpu_of_run};
-use taskscope_trace::{OffCpuOfRun, Slice, Trace};
+use taskscope_session::{Session, off_cpu_of_run, waits_of_part};
+use taskscope_trace::{KnownWaits, OffCpuOfRun, Slice, Trace};
 use taskscope_view::format::{counted, shell_word};
 
 /// Cut a trace by time, threads and models. The result is a valid trace.
@@ -61,8 +63,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let models: Vec<String> = args.models.iter().map(|model| model.0.name.to_owned()).collect();
     // Without some sections, times off the CPU are in other states than in the whole run.
     let is_whole = models.is_empty() && part.selection.filter.is_none();
-    let off_cpu = if is_whole { off_cpu(trace, &args.threads) } else { None };
-    let slice = Slice { clocks, threads: args.threads, models, off_cpu };
+    let results = if is_whole { Results::of(trace, clocks, &args.threads) } else { Results::default() };
+    let operations = clocks.map(|clocks| operations_of_part(&read_devices(trace), clocks));
+    let Results { off_cpu, waits } = results;
+    let slice = Slice { clocks, threads: args.threads, models, off_cpu, waits, operations };
     let interruption = Interruption::watch()?;
     let mut progress = part.progress();
     let sliced = trace.write_part(
@@ -115,13 +119,31 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The times off the CPU in the whole run, which decides what they are; `None` if it has none, or cannot be analysed.
-fn off_cpu(trace: &Trace, threads: &[i64]) -> Option<OffCpuOfRun> {
-    let whole = trace.may_have_os_times().then(|| Session::open(trace.root()).ok())??;
-    let mut off_cpu = off_cpu_of_run(&whole.execution);
-    // Without some of its threads, a CPU has other states.
-    off_cpu.rows.retain(|row| threads.is_empty() || row.pid.is_some());
-    Some(off_cpu)
+/// What the analysis of the whole run decides; `None` of what it does not have, or if it cannot be analysed.
+#[derive(Default)]
+struct Results {
+    off_cpu: Option<OffCpuOfRun>,
+    waits: Option<KnownWaits>,
+}
+
+impl Results {
+    fn of(trace: &Trace, clocks: Option<(i64, i64)>, threads: &[i64]) -> Results {
+        let (has_times, has_waits) = (trace.may_have_os_times(), trace.has_thread_waits());
+        let whole = (has_times || has_waits).then(|| Session::open(trace.root()).ok()).flatten();
+        let Some(Session { execution, .. }) = whole else { return Results::default() };
+        let off_cpu = has_times.then(|| {
+            let mut off_cpu = off_cpu_of_run(&execution);
+            // Without some of its threads, a CPU has other states.
+            off_cpu.rows.retain(|row| threads.is_empty() || row.pid.is_some());
+            off_cpu
+        });
+        let clocks = clocks.unwrap_or((i64::MIN, i64::MAX));
+        Results {
+            off_cpu,
+            waits: has_waits
+                .then(|| waits_of_part(&execution, clocks, threads, &lives_of_threads(&execution))),
+        }
+    }
 }
 
 /// Whether a directory, which need not exist yet, is inside another.

@@ -22,13 +22,18 @@
 //!   room of pipes, eventfds and socket pairs of the process, and for semaphores: data by the first call since the wait began that
 //!   ended no other, room by the last one.
 //! - `THREAD_STARTS` comes first on a thread. A join waits for the object that is the joined thread's `handle`.
+//!
+//! Which event ended a wait depends on all events before it, so a part of a trace has the results of the whole in place of these
+//! events: `KNOWN_WAIT` on the waiting thread, for each wait that reaches into the part, before it the `KNOWN_HOLD`s of its lock.
+//! Their times are relative to the event, and may be outside of the part; `woken` and the waker's fields are 0 without a waker.
+//! `KNOWN_THREAD` has the end of a thread in the whole, and whether it had work there besides sleep.
 
 use super::prelude::*;
 
 /// The letter that opens every code of this model.
 pub const LETTER: u8 = b'W';
 /// The model version that these events belong to.
-pub const VERSION: &str = "1.3.0";
+pub const VERSION: &str = "1.4.0";
 
 /// `kind` of a wait: the numbers of the events below, which recorders for any runtime share.
 pub mod kind {
@@ -123,9 +128,11 @@ pub mod outcome {
     pub const TIMED_OUT: u32 = 1;
     /// The call failed or was interrupted.
     pub const FAILED: u32 = 2;
+    /// The wait was not over at the end of the recording; only of known waits.
+    pub const OPEN: u32 = 3;
 }
 
-/// As `waker` of `WAITED`: no thread of the process can have ended the wait.
+/// As `waker` of `WAITED` and `KNOWN_WAIT`: no thread of the process can have ended the wait.
 pub const OTHER_PROCESS: u64 = u64::MAX;
 
 events! {
@@ -140,5 +147,8 @@ events! {
     WAKES_ONE = b"WTo" plain (object: u64, site: u32, kind: u32) Rule, "wakes one thread that waits (kind {kind}) for object {object}, in the call at site {site}";
     WAKES_ALL = b"WTa" plain (object: u64, site: u32, kind: u32) Rule, "wakes all threads that wait (kind {kind}) for object {object}, in the call at site {site}";
     WAITED = b"WTw" jumbo (object: u64, begun: u64, ended: u64, site: u32, kind: u32, outcome: u32, waker_site: u32, waker: u64, woken: u64) Rule, "has waited (kind {kind}) for object {object}, in the call at site {site}, from {begun} ns to {ended} ns ago, with outcome {outcome}; the thread with pointer {waker} ended that {woken} ns ago, in the call at site {waker_site}";
+    KNOWN_WAIT = b"WTk" jumbo (object: u64, begun: i64, ended: i64, woken: i64, waker: u64, site: u32, path: u32, kind: u32, outcome: u32, waker_site: u32, waker_path: u32) Rule, "waits (kind {kind}) for object {object}, in the call at site {site} by path {path}, from {begun} ns to {ended} ns ago, with outcome {outcome}; thread {waker} ended that {woken} ns ago, in the call at site {waker_site} by path {waker_path}";
+    KNOWN_HOLD = b"WTl" jumbo (object: u64, begun: i64, ended: i64, holder: u64, site: u32, path: u32, kind: u32) Rule, "waits while thread {holder} holds object {object} (kind {kind}), taken in the call at site {site}, released by path {path}, from {begun} ns to {ended} ns ago";
+    KNOWN_THREAD = b"WTn" jumbo (ended: i64, works: u32) Rule, "has its last event in the run that this slice is of {ended} ns ago, and works: {works} (0: it only sleeps)";
     THREAD_STARTS = b"WTs" jumbo (handle: u64, pointer: u64, site: u32) Rule, "has the handle {handle} and the thread pointer {pointer}, and runs the routine at site {site}";
 }

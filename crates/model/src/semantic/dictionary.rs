@@ -63,9 +63,10 @@ impl Interpreter {
             }
             dictionary::SITE => {
                 let site = self.site_at(thread, payload, 0)?;
+                let number = u32_at(payload, 0).ok_or(Short)?;
                 let address = u64_at(payload, 4).ok_or(Short)?;
                 if site.is_some() {
-                    out.define(Definition::Site { site, process, address, at });
+                    out.define(Definition::Site { site, number, process, address, at });
                 }
             }
             dictionary::SITE_BODY => {

@@ -3,12 +3,12 @@
 use super::sections::mutex_state;
 use super::state::frames::{Opener, Sticky};
 use super::{Interpreter, Short};
-use crate::payload::{u32_at, u64_at};
+use crate::payload::{i64_at, u32_at, u64_at};
 use taskscope_event::Code;
 use taskscope_event::models::wait::{self, kind};
 use taskscope_execution::{
-    Anomaly, Change, ObjectIndex, Observer, Place, PlaceKind, Section, SiteIndex, State, ThreadIndex,
-    ThreadWaitChange,
+    Anomaly, Change, KNOWN_OTHER_PROCESS, ObjectIndex, Observer, PathIndex, Place, PlaceKind, ProcessIndex,
+    Section, SiteIndex, State, ThreadIndex, ThreadWaitChange,
 };
 
 impl Interpreter {
@@ -48,7 +48,7 @@ impl Interpreter {
                     out.change(thread, at, Change::Acquires { object, site });
                 }
             }
-            _ => match self.thread_wait(thread, code, payload, out)? {
+            _ => match self.thread_wait(thread, at, code, payload, out)? {
                 Some(change) => out.change(thread, at, Change::ThreadWait(change)),
                 None => out.anomaly(thread, at, Anomaly::UnknownEvent),
             },
@@ -60,6 +60,7 @@ impl Interpreter {
     fn thread_wait<O: Observer>(
         &mut self,
         thread: ThreadIndex,
+        at: u64,
         code: Code,
         payload: &[u8],
         out: &mut O,
@@ -97,6 +98,11 @@ impl Interpreter {
                     woken: u64_at(payload, 48).ok_or(Short)?,
                 }
             }
+            wait::KNOWN_WAIT | wait::KNOWN_HOLD => self.known_wait(thread, at, code, payload, out)?,
+            wait::KNOWN_THREAD => ThreadWaitChange::KnownThread {
+                end: at.saturating_add_signed(i64_at(payload, 0).ok_or(Short)?.saturating_neg()),
+                works: u32_at(payload, 8).ok_or(Short)? != 0,
+            },
             wait::THREAD_STARTS => ThreadWaitChange::Starts {
                 handle: u64_at(payload, 0).ok_or(Short)?,
                 pointer: u64_at(payload, 8).ok_or(Short)?,
@@ -104,6 +110,56 @@ impl Interpreter {
             },
             _ => return Ok(None),
         }))
+    }
+
+    /// A wait or a hold in it, as the analysis of the whole run has found.
+    fn known_wait<O: Observer>(
+        &mut self,
+        thread: ThreadIndex,
+        at: u64,
+        code: Code,
+        payload: &[u8],
+        out: &mut O,
+    ) -> Result<ThreadWaitChange, Short> {
+        let process = self.threads[thread.index()].process;
+        let ago =
+            |offset| Ok(at.saturating_add_signed(i64_at(payload, offset).ok_or(Short)?.saturating_neg()));
+        let id_of = |id: u64| match id {
+            wait::OTHER_PROCESS => KNOWN_OTHER_PROCESS,
+            id => u32::try_from(id).unwrap_or(0),
+        };
+        let id = u64_at(payload, 0).ok_or(Short)?;
+        let (start, end) = (ago(8)?, ago(16)?);
+        if code == wait::KNOWN_HOLD {
+            let wait_kind = u32_at(payload, 40).ok_or(Short)?;
+            return Ok(ThreadWaitChange::KnownHold {
+                object: self.names.object(process, id, wait_kind, out),
+                holder: id_of(u64_at(payload, 24).ok_or(Short)?),
+                site: self.site_at(thread, payload, 32)?,
+                path: self.path_at(process, payload, 36)?,
+                start,
+                end,
+            });
+        }
+        let wait_kind = u32_at(payload, 48).ok_or(Short)?;
+        Ok(ThreadWaitChange::KnownWait {
+            object: self.names.object(process, id, wait_kind, out),
+            site: self.site_at(thread, payload, 40)?,
+            path: self.path_at(process, payload, 44)?,
+            start,
+            end,
+            outcome: u8::try_from(u32_at(payload, 52).ok_or(Short)?).unwrap_or(u8::MAX),
+            waker: id_of(u64_at(payload, 32).ok_or(Short)?),
+            waker_site: self.site_at(thread, payload, 56)?,
+            waker_path: self.path_at(process, payload, 60)?,
+            woken: ago(24)?,
+        })
+    }
+
+    /// The creation path with the number at byte `offset` of the payload; number 0 means none.
+    fn path_at(&mut self, process: ProcessIndex, payload: &[u8], offset: usize) -> Result<PathIndex, Short> {
+        let number = u32_at(payload, offset).ok_or(Short)?;
+        Ok(if number == 0 { PathIndex::NONE } else { self.paths.number(process, number) })
     }
 
     fn set_sticky<O: Observer>(&mut self, thread: ThreadIndex, at: u64, sticky: Sticky, out: &mut O) {

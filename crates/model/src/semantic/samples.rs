@@ -24,10 +24,11 @@ impl Interpreter {
         let process = self.threads[thread.index()].process;
         match code {
             samples::PATH => {
-                let path = self.paths.number(process, u32_at(payload, 0).ok_or(Short)?);
+                let number = u32_at(payload, 0).ok_or(Short)?;
+                let path = self.paths.number(process, number);
                 let words = payload.get(8..).ok_or(Short)?.as_chunks::<8>().0;
                 let addresses: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
-                out.define(Definition::Path { path, process, addresses: &addresses, at });
+                out.define(Definition::Path { path, number, process, addresses: &addresses, at });
             }
             samples::REGION_PATH => {
                 let region = self.region_of(process, u32_at(payload, 0).ok_or(Short)?);

@@ -1,6 +1,9 @@
 //! The device queues of a trace, and the calls of the host that concern them.
 
+mod part;
 pub(crate) mod work;
+
+pub use part::operations_of_part;
 
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -24,6 +24,30 @@ pub(super) fn events_in(bytes: &[u8]) -> u64 {
     ends.skip(1).count() as u64
 }
 
+/// The clock of the first event that [`push`] has written.
+pub(super) fn first_clock(bytes: &[u8]) -> Option<i64> {
+    EventHead::read(bytes, FILE_HEADER_BYTES).map(|head| head.raw_clock as i64)
+}
+
+/// Inserts events into others; both are in the order of time. Of one clock, inserted ones come last.
+pub(super) fn merge(bytes: &mut Vec<u8>, inserted: &[u8]) {
+    let mut merged = Vec::with_capacity(bytes.len() + inserted.len());
+    merged.extend(bytes.get(..FILE_HEADER_BYTES).unwrap_or_default());
+    let (mut at, mut next) = (FILE_HEADER_BYTES, 0);
+    while let Some(head) = EventHead::read(bytes, at) {
+        while let Some(new) = EventHead::read(inserted, next)
+            && (new.raw_clock as i64) < head.raw_clock as i64
+        {
+            merged.extend(inserted.get(next..new.end).unwrap_or_default());
+            next = new.end;
+        }
+        merged.extend(bytes.get(at..head.end).unwrap_or_default());
+        at = head.end;
+    }
+    merged.extend(inserted.get(next..).unwrap_or_default());
+    *bytes = merged;
+}
+
 /// Appends an event. Clocks are corrected ones, and may be negative until [`place_clocks`].
 ///
 /// The jumbo data of a damaged event may not fit into a plain event that repeats it: then it is truncated, or filled

@@ -15,12 +15,18 @@ pub(super) struct Declared<'a> {
     processes: FxHashMap<Process<'a>, [Option<i64>; 3]>,
     /// `ovni.mark` of all.
     marks: Option<Value>,
+    /// `nosv.hwc` of the thread that declares the hardware counters of all.
+    counters: Option<Value>,
 }
 
 impl<'a> Declared<'a> {
     pub fn by(streams: &'a [Stream]) -> Self {
-        let mut declared =
-            Declared { cpus: FxHashMap::default(), processes: FxHashMap::default(), marks: None };
+        let mut declared = Declared {
+            cpus: FxHashMap::default(),
+            processes: FxHashMap::default(),
+            marks: None,
+            counters: None,
+        };
         for stream in streams {
             let metadata = &stream.metadata;
             if let Some(cpus) = &metadata.loom_cpus {
@@ -30,6 +36,9 @@ impl<'a> Declared<'a> {
             let numbers = declared.processes.entry((stream.loom(), stream.pid())).or_default();
             for (known, number) in numbers.iter_mut().zip([metadata.app_id, metadata.rank, metadata.nranks]) {
                 *known = known.or(number);
+            }
+            if !metadata.hardware_counters.is_empty() && declared.counters.is_none() {
+                declared.counters = Some(read_whole(&stream.directory)["nosv"]["hwc"].take());
             }
             if !metadata.marks.is_empty() {
                 let whole = read_whole(&stream.directory);
@@ -70,6 +79,9 @@ impl<'a> Declared<'a> {
         // Marks are those of the whole trace: one stream declares them.
         if let Some(marks) = self.marks.take() {
             add_missing(&mut ovni["mark"], &marks);
+        }
+        if let Some(counters) = self.counters.take() {
+            metadata["nosv"]["hwc"] = counters;
         }
         metadata
     }

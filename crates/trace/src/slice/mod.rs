@@ -9,8 +9,11 @@
 //! Declarations of other streams' metadata (CPUs, marks, ranks) are added.
 //!
 //! Causes in the range depend on more: holds of locks that ended before it, messages and operations that are on their way, and
-//! the operations of devices. They are restored in the same nanoseconds, and device queues are kept whole. The run file has the
-//! range, and readers cut all that is outside of it, so a slice reports no restored time.
+//! the operations of devices. They are restored in the same nanoseconds; of device queues the slice has the operations that the
+//! range needs. The run file has the range, and readers cut all that is outside of it, so a slice reports no restored time.
+//!
+//! What depends on the whole run is analysed there, and its results are in the slice in place of events: times off the CPU
+//! (`known_times`), and waits of threads for each other (`known_waits`).
 //!
 //! ```text
 //! clock   … begin - 2              begin - 1      │ begin …  end - 1 │ end … end + threads - 1
@@ -24,6 +27,7 @@ mod capacity;
 mod devices;
 mod instrument;
 mod known_times;
+mod known_waits;
 mod messages;
 mod metadata;
 mod os_time;
@@ -34,4 +38,7 @@ mod slicer;
 mod thread_state;
 mod waits;
 
-pub use self::request::{OffCpuOfRun, OffCpuTimes, Slice, Sliced};
+pub use self::request::{
+    KeptOperation, KnownCall, KnownHold, KnownThread, KnownWait, KnownWaits, OffCpuOfRun, OffCpuTimes, Slice,
+    Sliced,
+};

@@ -1,5 +1,6 @@
 //! The part of a trace that a slice keeps, and its size.
 
+use rustc_hash::FxHashSet;
 use taskscope_event::Code;
 use taskscope_event::models::{model_of, ovni};
 
@@ -15,6 +16,11 @@ pub struct Slice {
     /// Times off the CPU by the analysis of the whole run: readers of the slice use them in place of an analysis of their own,
     /// which lacks the time before and after. `None` if not known.
     pub off_cpu: Option<OffCpuOfRun>,
+    /// Waits of threads for each other that reach into the part, by the analysis of the whole run, which knows the events that
+    /// ended them. `None` if not known.
+    pub waits: Option<KnownWaits>,
+    /// Operations of device queues that the part needs; `None` keeps all.
+    pub operations: Option<FxHashSet<KeptOperation>>,
 }
 
 impl Slice {
@@ -34,6 +40,82 @@ pub struct OffCpuOfRun {
     /// Times in which signals had stopped a process, by loom and process id.
     pub stops: Vec<(ProcessId, Vec<(i64, i64)>)>,
 }
+
+/// Waits of threads for each other in a part, and what is known of its threads in the whole run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KnownWaits {
+    /// The waits.
+    pub waits: Vec<KnownWait>,
+    /// The threads.
+    pub threads: Vec<KnownThread>,
+}
+
+/// The life of a thread in the whole run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownThread {
+    /// The process.
+    pub process: ProcessId,
+    /// Id of the thread.
+    pub thread: i64,
+    /// Its end, in corrected clocks.
+    pub end: i64,
+    /// Whether it has work besides sleep.
+    pub works: bool,
+}
+
+/// A wait of a thread for others of its process. Times are corrected clocks, and may be outside of the part; sites, paths and
+/// objects have their numbers in the events of the process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownWait {
+    /// The process.
+    pub process: ProcessId,
+    /// Id of the waiting thread.
+    pub thread: i64,
+    /// The awaited object.
+    pub object: u64,
+    /// `taskscope_event::models::wait::kind`.
+    pub kind: u32,
+    /// The call.
+    pub call: KnownCall,
+    /// Begin of the wait.
+    pub start: i64,
+    /// Its end.
+    pub end: i64,
+    /// `taskscope_event::models::wait::outcome`.
+    pub outcome: u32,
+    /// The thread that ended it, in which call, and when.
+    pub waker: Option<(i64, KnownCall, i64)>,
+    /// Whether no thread of the process can have ended it.
+    pub is_of_others: bool,
+    /// The holds of the lock in it, but for those that an earlier wait has.
+    pub holds: Vec<KnownHold>,
+}
+
+/// A call: the numbers of its site and its path, 0 if not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KnownCall {
+    /// The site.
+    pub site: u32,
+    /// The path.
+    pub path: u32,
+}
+
+/// A hold of the lock of a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownHold {
+    /// Id of the holder.
+    pub thread: i64,
+    /// The call that took it, with the path of the release.
+    pub call: KnownCall,
+    /// Begin.
+    pub start: i64,
+    /// End.
+    pub end: i64,
+}
+
+/// An operation of a device queue that is kept: the path of the queue's location below the root, and the operation's number,
+/// start and end as they are in its event.
+pub type KeptOperation = (String, [u64; 3]);
 
 /// A process: its loom and process id.
 pub type ProcessId = (String, i64);

@@ -14,8 +14,19 @@ use taskscope_files::{read_regular, write_file};
 /// Larger ones are not run files.
 const MAX_BYTES: u64 = 8 << 20;
 /// Fields that hold for each part of a run.
-const KEPT: [&str; 7] =
-    ["command", "program", "mode", "cwd", "host", "notices", "recording_cost_ns_per_event"];
+const KEPT: [&str; 11] = [
+    "taskscope",
+    "command",
+    "program",
+    "mode",
+    "cwd",
+    "host",
+    "launcher",
+    "settings",
+    "start_unix_ns",
+    "recording_cost_ns_per_event",
+    "notices",
+];
 
 impl Trace {
     /// Whether it may have times that the operating system took, which [`Slice::off_cpu`] keeps as the whole run has them: recorded
@@ -48,6 +59,11 @@ impl Trace {
                 }
             });
         }
+        if slice.waits.is_none() && self.has_thread_waits() {
+            limits.push(
+                "waits of threads for each other that reach across its borders may lack what ended them",
+            );
+        }
         if !knows_times && has_sums() {
             limits.push(
                 "sums of times off the CPU that reach across its borders are spread over what is in it",
@@ -57,7 +73,7 @@ impl Trace {
     }
 }
 
-/// Writes the run file of a slice of `trace` into `output`. Times and the exit status are those of the whole run, and
+/// Writes the run file of a slice of `trace` into `output`. The duration and the exit status are those of the whole run, and
 /// left out; `part` has the begin and the end of the range, by the clock of its streams.
 pub(super) fn write_run_file(
     trace: &Trace,
@@ -67,7 +83,15 @@ pub(super) fn write_run_file(
 ) -> io::Result<()> {
     let bytes = read_regular(&trace.root().join(layout::RUN_FILE), MAX_BYTES).unwrap_or_default();
     let whole: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-    let mut run = json!({});
+    let mut run = json!({
+        "schema": "taskscope-run/1",
+        "taskscope": env!("CARGO_PKG_VERSION"),
+        "command": [],
+        "program": "",
+        "mode": "trace",
+        "cwd": "",
+        "host": "",
+    });
     for key in KEPT {
         if let Some(value) = whole.get(key) {
             run[key] = value.clone();

@@ -2,11 +2,12 @@
 
 mod borders;
 
-use super::bytes::{events_in, first_u32, place_clocks, push};
+use super::bytes::{events_in, first_clock, first_u32, place_clocks, push};
 use super::capacity::{Capacity, Seen};
-use super::devices;
+use super::devices::{self, DevicePart};
 use super::instrument::{self, Instrumented};
 use super::known_times::Known;
+use super::known_waits::RowsOfWaits;
 use super::messages::{self, Operations};
 use super::metadata::Declared;
 use super::os_time::{OS_TIME, OsTimes};
@@ -16,6 +17,7 @@ use super::run_file;
 use super::thread_state::{Life, ThreadState, is_task_step};
 use super::waits::Waits;
 use crate::clock_offsets::{ClockOffset, ClockOffsets};
+use crate::location::Location;
 use crate::rewrite::replace_file;
 use crate::stream::Stream;
 use crate::trace::Trace;
@@ -113,6 +115,8 @@ struct Slicer<'a> {
     used_cpus: BTreeSet<(Option<&'a str>, i32)>,
     /// The workers of the whole run.
     capacity: Capacity<'a>,
+    /// Waits of threads for each other, by the analysis of the whole run.
+    known_waits: RowsOfWaits<'a>,
 }
 
 impl<'a> Slicer<'a> {
@@ -143,6 +147,7 @@ impl<'a> Slicer<'a> {
             moves: Vec::new(),
             used_cpus: BTreeSet::new(),
             capacity: Capacity::of(trace.streams(), &[]),
+            known_waits: RowsOfWaits::default(),
         }
     }
 
@@ -172,6 +177,7 @@ impl<'a> Slicer<'a> {
         let mut sliced = Sliced::default();
         let mut opened = false;
         let used = self.survey(begin, end);
+        self.known_waits = RowsOfWaits::of(self.trace, self.slice, |stream| self.selected[stream]);
         let mut foreign: Vec<(usize, StreamFile, Event<'a>)> = Vec::new();
         for merged in self.trace.merge() {
             go_on(1)?;
@@ -267,6 +273,9 @@ impl<'a> Slicer<'a> {
                 continue;
             }
             touched[stream] = true;
+            if self.known_waits.replace(&merged) {
+                continue;
+            }
             sliced.events += 1;
             let bytes = if file == StreamFile::Standard { &mut standard[stream] } else { &mut own[stream] };
             let (cpu, rest) = event.payload.split_at(event.payload.len().min(4));
@@ -293,6 +302,9 @@ impl<'a> Slicer<'a> {
             self.open_states((begin, end), &used, &mut standard, &mut own, &mut touched);
         }
         self.close_states((begin, end), &mut standard, &mut own, &mut touched);
+        for (stream, bytes) in own.iter_mut().enumerate().filter(|(stream, _)| touched[*stream]) {
+            self.known_waits.add(stream, (first_clock(&standard[stream]).unwrap_or(begin), begin), bytes);
+        }
         // Clocks that were corrected to before 0 are so in the slice, too.
         let first = self.trace.streams().iter().filter_map(Stream::first_clock_ns).min().unwrap_or(0);
         let shift = first.max(begin).min(0).saturating_neg();
@@ -430,8 +442,11 @@ impl<'a> Slicer<'a> {
         let streams = self.trace.streams().iter().zip(touched).filter(|(_, touched)| **touched);
         let pids: FxHashSet<i64> = streams.filter_map(|(stream, _)| stream.pid()).collect();
         let locations = self.trace.locations().iter();
-        for location in locations.filter(|location| devices::is_device(location, |pid| pids.contains(&pid))) {
-            devices::copy(location, self.trace.root(), output)?;
+        let is_kept = |location: &&Location| devices::is_device(location, |pid| pids.contains(&pid));
+        let locations: Vec<&Location> = locations.filter(is_kept).collect();
+        let part = DevicePart::of(self.slice, &locations);
+        for location in locations {
+            devices::write(location, part.as_ref(), self.trace.root(), output)?;
         }
         Ok(())
     }

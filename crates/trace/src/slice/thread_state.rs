@@ -26,6 +26,8 @@ pub(super) enum Key {
     Workshare([u8; 4]),
     Mark([u8; 12]),
     MarkState([u8; 4]),
+    /// The values of the hardware counters, which last until the next ones.
+    Counters,
     Flush,
     OutOfCpu,
     /// The thread is the master of a parallel region.
@@ -135,6 +137,10 @@ impl ThreadState {
                 let Some(mark) = payload.get(8..).and_then(|rest| rest.first_chunk()) else { return };
                 self.close(Key::MarkState(*mark));
                 self.open(Key::MarkState(*mark), event, None);
+            }
+            nosv::HARDWARE_COUNTERS => {
+                self.close(Key::Counters);
+                self.open(Key::Counters, event, None);
             }
             openmp::WORKSHARE_EXECUTE => {
                 let Some(id) = payload.first_chunk() else { return };

@@ -3,10 +3,10 @@
 //!
 //! A hold has the place that the last entry for its lock had when it began, so that entry is written before it.
 
-use super::bytes::push;
+use super::bytes::{first_u32, push};
 use crate::Event;
 use rustc_hash::FxHashMap;
-use taskscope_event::models::{messages, wait};
+use taskscope_event::models::{messages, samples, wait};
 
 /// The number of a lock in its process.
 pub(super) type Lock = [u8; 8];
@@ -42,6 +42,8 @@ pub(super) struct Waits<'a> {
     entries: Vec<(u32, Event<'a>)>,
     /// The last place of each function of MPI.
     calls: Vec<(u32, Event<'a>)>,
+    /// The last path of each called site, in the order of time.
+    call_paths: Vec<(u32, Event<'a>)>,
     /// Locks that are still held.
     held: Vec<Hold<'a>>,
     /// The last finished hold of each lock.
@@ -91,6 +93,11 @@ impl<'a> Waits<'a> {
             }
             wait::WAIT_END => return self.open.clear(),
             messages::CALL_SITE => return self.follow_call_site(event),
+            samples::CALL_PATH => {
+                let site = first_u32(event.payload);
+                self.call_paths.retain(|(known, _)| *known != site);
+                return self.call_paths.push((site, *event));
+            }
             _ => return,
         };
         let Some(kind) = kind.map(|bytes| u32::from_le_bytes(*bytes)) else { return };
@@ -130,14 +137,22 @@ impl<'a> Waits<'a> {
         self.released.get(&lock).copied()
     }
 
-    /// Writes the waits and locks as events of the thread's own models, with the begins of holds that end before the range.
-    pub fn write(&self, clock_ns: i64, ended: impl Iterator<Item = Hold<'a>>, own: &mut Vec<u8>) {
+    /// Writes the waits and locks as events of the thread's own models, with the begins of holds that end before the range, and the
+    /// open wait for another thread if `is_wait_open`.
+    pub fn write(
+        &self,
+        clock_ns: i64,
+        ended: impl Iterator<Item = Hold<'a>>,
+        is_wait_open: bool,
+        own: &mut Vec<u8>,
+    ) {
         if let Some(event) = &self.start {
             push(own, clock_ns, event.code, event.is_jumbo, event.payload);
         }
         ended.chain(self.held.iter().copied()).for_each(|hold| hold.begin(clock_ns, own));
         let entries = self.entries.iter().chain(&self.calls).map(|(_, event)| event);
-        for event in entries.chain(&self.open) {
+        let paths = self.call_paths.iter().map(|(_, event)| event);
+        for event in entries.chain(paths).chain(self.open.iter().filter(|_| is_wait_open)) {
             push(own, clock_ns, event.code, event.is_jumbo, event.payload);
         }
     }

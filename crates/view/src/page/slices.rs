@@ -2,7 +2,9 @@
 
 use super::Page;
 use std::io;
-use taskscope_session::off_cpu_of_run;
+use taskscope_analysis::lives_of_threads;
+use taskscope_session::devices::{operations_of_part, read_devices};
+use taskscope_session::{off_cpu_of_run, waits_of_part};
 use taskscope_trace::{OpenOptions, Slice, Trace};
 
 /// Larger slices are left to the command line, which writes them to disk.
@@ -30,7 +32,12 @@ impl Page {
             .map_err(|error| SliceError::Io(io::Error::other(error)))?;
         let clock = |at: u64| i64::try_from(self.start().saturating_add(at)).unwrap_or(i64::MAX);
         let off_cpu = trace.may_have_os_times().then(|| off_cpu_of_run(&self.execution));
-        let slice = Slice { clocks: Some((clock(from), clock(to))), off_cpu, ..Slice::default() };
+        let clocks = (clock(from), clock(to));
+        let waits = trace
+            .has_thread_waits()
+            .then(|| waits_of_part(&self.execution, clocks, &[], &lives_of_threads(&self.execution)));
+        let operations = Some(operations_of_part(&read_devices(&trace), clocks));
+        let slice = Slice { clocks: Some(clocks), off_cpu, waits, operations, ..Slice::default() };
         let folder = tempfile::tempdir().map_err(SliceError::Io)?;
         let root = folder.path().join("slice");
         let sliced = trace.write_slice(&slice, &root).map_err(SliceError::Io)?;

@@ -52,9 +52,10 @@ impl RecordMode {
 }
 
 /// The content of the file. `wall_ns` is missing while the program runs, and for ever when it was
-/// killed together with `taskscope`.
+/// killed together with `taskscope`. Imports and slices have no settings, and the time of the start only if it is known.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(tag = "schema", rename = "taskscope-run/1")]
+#[schemars(extend("required" = ["taskscope", "command", "program", "mode", "cwd", "host", "notices"]))]
 pub struct RunFile {
     /// Version of taskscope.
     taskscope: &'static str,
@@ -95,9 +96,21 @@ pub struct RunFile {
     pub recording_cost_ns_per_event: Option<f64>,
     /// Degraded modes and the like.
     pub notices: Vec<Notice>,
+    /// The range that a slice was cut to; items outside of it are in the slice only for their effects in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<Part>,
     /// The reason why the run left neither events nor profiles.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_recorded: Option<NotRecorded>,
+}
+
+/// The range of a slice, by the clock of its streams.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct Part {
+    /// First nanosecond.
+    pub begin_ns: i64,
+    /// First nanosecond after it; null if it has no end.
+    pub end_ns: Option<i64>,
 }
 
 /// The reason that a run left no events.
@@ -171,6 +184,7 @@ impl RunFile {
             signal: None,
             recording_cost_ns_per_event: None,
             notices,
+            part: None,
             not_recorded: None,
         }
     }

@@ -8,7 +8,7 @@ use crate::slice::instrument::{push_all, push_work};
 use crate::slice::regions::Region;
 use crate::slice::thread_state::{Key, Life, OpenPair};
 use crate::slice::waits::{Hold, Lock};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_event::StreamFile;
 use taskscope_event::models::{dictionary, mpi, omp, openmp, ovni, recorder};
 
@@ -52,10 +52,18 @@ impl<'a> Slicer<'a> {
             + 2 * i64::from(!released.is_empty())
             + i64::from(!earliest.is_empty());
         let mut start = begin.saturating_sub(self.opening_ns);
+        let present: FxHashSet<usize> = living.iter().chain(&gone).copied().collect();
+        let mut speakers = FxHashMap::default();
         for (stream, event) in std::mem::take(&mut self.dictionary) {
             let clock = start.saturating_sub(1);
-            // Names alone do not keep a stream: threads that need them are alive, and have them.
-            push(&mut own[stream], clock, event.code, event.is_jumbo, event.payload);
+            // Names alone do not keep a stream: another thread that uses them may be there.
+            let speaker = match present.contains(&stream) {
+                true => stream,
+                false => *speakers
+                    .entry(self.process_of(stream))
+                    .or_insert_with(|| self.speaker_of_names(stream, &present)),
+            };
+            push(&mut own[speaker], clock, event.code, event.is_jumbo, event.payload);
         }
         let mut creations = std::mem::take(&mut self.creations);
         let mut resting_cpus = self.resting_cpus(&living);
@@ -93,7 +101,9 @@ impl<'a> Slicer<'a> {
                 push(&mut own[*stream], start, omp::THREAD_TYPE, false, &openmp_type.to_le_bytes());
             }
             let holds = released.iter().filter(|released| released.stream == *stream);
-            self.waits[*stream].write(start, holds.map(|released| released.hold), &mut own[*stream]);
+            let is_wait_open = !self.known_waits.are_known();
+            let holds = holds.map(|released| released.hold);
+            self.waits[*stream].write(start, holds, is_wait_open, &mut own[*stream]);
             let (sends, sends_in_call) = self.sends_on_their_way(*stream, &living);
             let (operations, operations_in_call) = self.split_at_call(*stream, self.operations.of(*stream));
             for event in sends.iter().chain(&operations) {
@@ -167,6 +177,17 @@ impl<'a> Slicer<'a> {
             }
         }
         self.creations = creations;
+    }
+
+    /// The stream that has the names by a thread of its process that is not there: one that is, or the next one that begins.
+    fn speaker_of_names(&self, stream: usize, present: &FxHashSet<usize>) -> usize {
+        let process = self.process_of(stream);
+        let of_process = || {
+            (0..self.states.len()).filter(|other| self.selected[*other] && self.process_of(*other) == process)
+        };
+        let coming = of_process().filter(|other| self.states[*other].running == Life::NotStarted);
+        let next = coming.min_by_key(|other| self.trace.streams()[*other].first_clock_ns());
+        of_process().find(|other| present.contains(other)).or(next).unwrap_or(stream)
     }
 
     /// The wait for a lock in which a thread is: the lock, and the clock of its begin.
@@ -304,13 +325,24 @@ impl<'a> Slicer<'a> {
     fn ended_streams(&self, begin: i64, end: i64, living: &[usize]) -> Vec<usize> {
         let living: FxHashSet<usize> = living.iter().copied().collect();
         let has_ended = |stream: usize| self.selected[stream] && self.states[stream].running == Life::Ended;
-        self.capacity.missing((begin, end), has_ended, |stream| living.contains(&stream))
+        let missing = self.capacity.missing((begin, end), has_ended, |stream| living.contains(&stream));
+        self.with_awaited(missing, has_ended)
     }
 
     /// Threads that begin after the range, of which the slice has short lives.
     fn coming_streams(&self, begin: i64, end: i64) -> Vec<usize> {
         let comes = |stream: usize| self.selected[stream] && self.states[stream].running == Life::NotStarted;
-        self.capacity.missing((begin, end), comes, |stream| self.lives(stream))
+        let missing = self.capacity.missing((begin, end), comes, |stream| self.lives(stream));
+        self.with_awaited(missing, comes)
+    }
+
+    /// Adds the threads outside of the range that others in it waited for.
+    fn with_awaited(&self, mut missing: Vec<usize>, is_outside: impl Fn(usize) -> bool) -> Vec<usize> {
+        let streams = 0..self.states.len();
+        let awaited = streams.filter(|stream| is_outside(*stream) && self.known_waits.needs(*stream));
+        let awaited: Vec<usize> = awaited.filter(|stream| !missing.contains(stream)).collect();
+        missing.extend(awaited);
+        missing
     }
 
     /// Living threads that are workers because they are the first of their processes, and are restored after others.
@@ -354,6 +386,12 @@ impl<'a> Slicer<'a> {
         living.reverse();
         for (stream, event) in self.coming_regions(end, &living) {
             push(&mut own[stream], end, event.code, event.is_jumbo, event.payload);
+        }
+        let mut processes = FxHashSet::default();
+        for stream in living.iter().filter(|stream| processes.insert(self.process_of(**stream))) {
+            for event in self.known_waits.later_names(self.trace, *stream, end) {
+                push(&mut own[*stream], end, event.code, event.is_jumbo, event.payload);
+            }
         }
         // Of one clock, standard events come first, so sections of own models are closed before it.
         let is_own = |open: &&OpenPair| open.file == StreamFile::Own && open.close.is_some();

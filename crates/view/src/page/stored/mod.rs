@@ -191,7 +191,7 @@ impl Page {
                 ]
             }),
             words(losses, |l| [u64::from(l.thread.0), l.start, l.end, l.events]),
-            words(sites, |s| [u64::from(s.process.0), s.address, s.at]),
+            words(sites, |s| [pair(s.process.0, s.number), s.address, s.at]),
             words(objects, |o| [pair(o.process.0, o.kind), o.id]),
             words(gaps, |g| [pair(g.after.0, g.before.0), u64::from(g.process.0)]),
             words(system_time, |part| [u64::from(part.thread.0), part.start, part.end, part.cause as u64]),
@@ -286,8 +286,9 @@ impl Page {
             events,
         });
         let catalog = &mut execution.catalog;
-        catalog.sites = rows_of(&table(3)?, |[process, address, at]| Site {
-            process: ProcessIndex(low(process)),
+        catalog.sites = rows_of(&table(3)?, |[a, address, at]| Site {
+            process: ProcessIndex(high(a)),
+            number: low(a),
             address,
             at,
         });
