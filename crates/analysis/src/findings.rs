@@ -193,6 +193,10 @@ impl<'e> Facts<'e> {
                 let creates = is_creation(tasks_created, self.in_code.get(&(state, place)));
                 blame_of(self.execution, state, place, creates)
             }
+            // Imported files do not have the holders.
+            _ if state.group() == Group::Mutex && self.execution.whole().holds.is_empty() => {
+                (Cause::Lock, Blamed::Nobody)
+            }
             _ => (Cause::Wait, Blamed::Nobody),
         };
         let waits_for_nobody = charge.culprit == Culprit::Nobody(Place::UNKNOWN);
@@ -319,7 +323,9 @@ pub(crate) fn findings(
             _ if grain.is_some_and(|grain| grain.cost_ns < 2 * grain.mean_ns) => Confidence::Medium,
             _ if grain.is_some() => Confidence::High,
             // Threads that could have worked may have had no CPU.
-            _ if blamed == Blamed::Nobody && !execution.knows_off_cpu() => Confidence::Low,
+            _ if blamed == Blamed::Nobody && cause != Cause::Lock && !execution.knows_off_cpu() => {
+                Confidence::Low
+            }
             share if share >= 0.7 => Confidence::High,
             share if share >= 0.3 || !even => Confidence::Medium,
             _ => Confidence::Low,

@@ -57,9 +57,11 @@ pub struct NamedFinding {
 const WAITS_PERCENT: u64 = 5;
 
 impl NamedFinding {
-    /// Whether a noticeable part of a finding of the runtime is not its own time, but that of those that wait for it.
+    /// Whether a noticeable part of a finding of the runtime, or of the start of MPI, is not its own time, but that of those that
+    /// wait for it.
     pub(crate) fn has_waits(&self) -> bool {
-        let waits = self.ns.saturating_sub(self.victims.of_group(Group::Runtime));
+        let own = self.victims.of_group(Group::Runtime) + self.victims.of_group(Group::Start);
+        let waits = self.ns.saturating_sub(own);
         u128::from(waits) * 100 >= u128::from(self.ns) * u128::from(WAITS_PERCENT) && waits > 0
     }
 

@@ -125,6 +125,7 @@ fn subject(finding: &NamedFinding) -> String {
         (_, Blamed::Nobody) if finding.cause == Cause::Unknown => {
             "activities that are not recorded".to_owned()
         }
+        (_, Blamed::Nobody) if finding.cause == Cause::Lock => at("waiting for a lock"),
         (_, Blamed::Nobody) => at("waiting while no worker runs code"),
     }
 }

@@ -302,10 +302,12 @@ pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
         }
         (_, Blamed::Operation) => format!("others wait while a thread waits for a device in {place}"),
         (_, Blamed::Rank) => format!("another process comes late: others wait for it in {place}"),
-        (_, Blamed::Call | Blamed::Link) if finding.cause == Cause::MpiStart => match has_place {
-            false => "MPI is started or ended".to_string(),
-            true => format!("MPI is started or ended: {place}"),
-        },
+        (_, Blamed::Call | Blamed::Link) if finding.cause == Cause::MpiStart => {
+            let waits =
+                if finding.has_waits() { format!(", and {workers} wait meanwhile") } else { String::new() };
+            let place = if has_place { format!(": {place}") } else { String::new() };
+            format!("MPI is started or ended{waits}{place}")
+        }
         // A source without message events does not know the awaited process.
         (_, Blamed::Call | Blamed::Link) if finding.cause == Cause::Mpi && !has_place => {
             "calls of MPI or TAMPI take the time, waiting for late ranks included".to_string()
@@ -339,6 +341,10 @@ pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
             }
             _ => format!("the {} does not record what ran", source.what),
         },
+        (_, Blamed::Nobody) if finding.cause == Cause::Lock => {
+            let place = if has_place { format!(" in {place}") } else { String::new() };
+            format!("{workers} wait for a lock{place}; the {} does not have its holders", source.what)
+        }
         (_, Blamed::Nobody) => {
             let reason = match source.knows_off_cpu {
                 _ if source.waits_in_calls => "scheduling, wake-up, or a thread in a call of MPI",

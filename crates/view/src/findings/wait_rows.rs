@@ -273,6 +273,8 @@ impl Row {
                 finding.text =
                     "no thread has work: all wait for requests, timers, input or other threads' ends"
                         .to_owned();
+                // It is time of CPUs: that of the threads which end others' waits meanwhile explains nothing.
+                finding.evidence = String::new();
             }
             (Cause::Wait, ..) => {
                 finding.text =
