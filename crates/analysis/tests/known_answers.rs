@@ -199,7 +199,8 @@ fn a_waiting_worker_without_a_cpu_loses_to_that_while_tasks_are_ready_and_else_t
 #[test]
 fn tasks_that_run_alone_are_unsure_if_workers_lack_cpus_and_ready_tasks_are_not_known() {
     const EXCLUDES: Option<u8> = Some(4);
-    let cases: [(&[(u64, u64)], Confidence, u64); 3] = [
+    type Times = &'static [(u64, u64)];
+    let cases: [(Times, Confidence, u64); 3] = [
         (&[(1000, 2000)], Confidence::High, 0),
         // 4000 of the 8700 in which a task runs.
         (&[(1000, 2000), (5000, 8000)], Confidence::Medium, 45),
