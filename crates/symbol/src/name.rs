@@ -323,7 +323,7 @@ pub fn acquires_for_its_caller(name: &str) -> bool {
 /// Whether a function of this name belongs to a language's library, or to a library of locks and channels: it waits, wakes
 /// and takes locks for its caller.
 pub fn is_of_language_library(name: &str) -> bool {
-    const SCOPES: [&str; 19] = [
+    const SCOPES: [&str; 11] = [
         "std::",
         "__gnu_cxx::",
         "__cxxabiv1::",
@@ -335,15 +335,6 @@ pub fn is_of_language_library(name: &str) -> bool {
         "lock_api::",
         "crossbeam_channel::",
         "crossbeam_utils::",
-        // Monitors and parking of the Java virtual machine HotSpot.
-        "os::PlatformEvent::",
-        "ObjectMonitor::",
-        "ObjectSynchronizer::",
-        "SharedRuntime::complete_monitor_",
-        "SharedRuntime::monitor_",
-        "InterpreterRuntime::monitor",
-        "Parker::",
-        "Unsafe_",
     ];
     // Programs have namespaces of these names, too.
     const CORE: [&str; 6] = ["ops", "option", "result", "iter", "ptr", "panic"];
@@ -422,7 +413,6 @@ mod tests {
             "core::ops::function::FnOnce::call_once{{vtable.shim}}",
             "<alloc::boxed::Box<F,A> as core::ops::function::FnOnce<Args>>::call_once",
             "parking_lot::raw_mutex::RawMutex::lock_slow",
-            "ObjectMonitor::ExitEpilog(JavaThread*, ObjectWaiter*)",
         ] {
             assert!(is_of_language_library(name), "{name}");
         }
