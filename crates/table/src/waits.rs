@@ -7,7 +7,7 @@ use crate::numbers::Run;
 use crate::rows::Value;
 use taskscope_execution::{
     Cause, Group, Hold, Holders, Loss, ObjectIndex, SiteIndex, State, SystemCause, SystemTime, TaskIndex,
-    ThreadIndex, Uncertain, WaitOutcome,
+    ThreadIndex, ThreadWait, Uncertain, WaitOutcome,
 };
 
 struct Wait {
@@ -84,7 +84,7 @@ fn thread_waits<'a>(run: &'a Run<'_>) -> impl Iterator<Item = Wait> + 'a {
         kind: "thread",
         object: wait.object,
         site: run.site(wait.site),
-        holder: wait.waker.map(|waker| (waker.thread, TaskIndex::NONE, waker.site)),
+        holder: ended_by(run, wait),
         outcome: Some(match wait.outcome {
             WaitOutcome::Done => "done",
             WaitOutcome::TimedOut => "timed-out",
@@ -92,6 +92,16 @@ fn thread_waits<'a>(run: &'a Run<'_>) -> impl Iterator<Item = Wait> + 'a {
             WaitOutcome::Open => "open",
         }),
     })
+}
+
+/// The thread that ended a wait: its waker, or the last holder of the lock.
+fn ended_by(run: &Run<'_>, wait: &ThreadWait) -> Option<(ThreadIndex, TaskIndex, SiteIndex)> {
+    if let Some(waker) = wait.waker {
+        return Some((waker.thread, TaskIndex::NONE, waker.site));
+    }
+    let holds = run.execution.thread_waits.holds_of(wait.object, wait.start, wait.end);
+    let last = holds.last().filter(|_| wait.outcome == WaitOutcome::Done);
+    last.map(|hold| (hold.thread, hold.task, hold.site))
 }
 
 /// Times that the system took, lost events, uncertain intervals.

@@ -402,6 +402,16 @@ fn row_groups_of_a_long_run_are_buckets_of_time() {
 }
 
 #[test]
+fn waits_for_locks_of_threads_have_their_holders() {
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/shown/howto/threads/orders.trace");
+    let written = Written::of(&[Session::open(&trace).unwrap()]);
+    let waits = written.rows("wait");
+    let done = waits.iter().filter(|row| text(row, "kind") == "thread" && text(row, "outcome") == "done");
+    let holders: Vec<bool> = done.map(|row| is_null(row, "holder_location")).collect();
+    assert_eq!((holders.len(), holders.contains(&true)), (92, false));
+}
+
+#[test]
 fn steps_of_sampled_paths_have_functions_and_lines() {
     let trace = traces().into_iter().find(|trace| trace.ends_with("pic")).unwrap();
     let written = Written::of(&[Session::open(&trace).unwrap()]);
