@@ -353,7 +353,7 @@ impl Fold {
 
     /// A thread has ended, with the kernel's sums of it.
     pub fn end_thread(&mut self, thread: u32, at: u64, sums: Option<ThreadSums>) {
-        self.ends(thread, at, Outcome::Failed);
+        self.ends(thread, at, Outcome::Open);
         let Some(own) = self.threads.get_mut(&thread) else { return };
         own.ended = Some(at);
         self.cpus.end_thread(thread, at, sums, own.last_wait);

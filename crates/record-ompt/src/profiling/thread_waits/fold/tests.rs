@@ -202,6 +202,18 @@ fn a_deadlock_ends_as_not_known() {
     );
 }
 
+/// As of a pool that waits for jobs when it is cancelled.
+#[test]
+fn a_wait_that_lasts_until_the_end_of_its_thread_is_open() {
+    let mut fold = Fold::default();
+    fold.take(1, 100, begins(kind::CONDITION, LOCK, 7));
+    fold.end_thread(1, 400, None);
+    let (rows, ..) = fold.rows_at(500);
+    let ends: Vec<WaitEnd> =
+        rows.rows.values().flat_map(|row| &row.parts).map(|(blame, _)| blame.end).collect();
+    assert_eq!(ends, [WaitEnd::Open]);
+}
+
 #[test]
 fn threads_that_end_are_forgotten_in_the_end() {
     let mut fold = Fold::default();
