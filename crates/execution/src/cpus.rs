@@ -65,6 +65,12 @@ impl CpuSet {
         self.0.iter().zip(&other.0).any(|(word, other)| word & other != 0)
     }
 
+    /// Whether each of its CPUs is in the other set, too.
+    pub fn is_within(&self, other: &CpuSet) -> bool {
+        let of_other = |at: usize| other.0.get(at).copied().unwrap_or(0);
+        self.0.iter().enumerate().all(|(at, word)| word & !of_other(at) == 0)
+    }
+
     /// The numbers of the CPUs, rising.
     pub fn iter(&self) -> impl Iterator<Item = usize> {
         let bits = |(at, word): (usize, &u64)| {

@@ -109,11 +109,9 @@ impl Samples {
         }
     }
 
-    /// Keeps the path of a call that begins at a time, which may be before that of other known ones.
+    /// Keeps the path of a call that begins at a time, which may be before that of other known ones: the end sorts them.
     pub(crate) fn know_call(&mut self, thread: ThreadIndex, site: SiteIndex, at: u64, path: PathIndex) {
-        let calls = self.of_calls.entry((thread, site)).or_default();
-        let place = calls.partition_point(|(from, _)| *from <= at);
-        calls.insert(place, (at, path));
+        self.of_calls.entry((thread, site)).or_default().push((at, path));
     }
 
     /// The earliest path of a wait of a thread, if any is known.
@@ -203,6 +201,7 @@ impl SamplesBuilder {
 
     pub fn finish(mut self) -> Samples {
         self.samples.rows.sort_by_key(|row| (row.thread, row.at));
+        self.samples.of_calls.values_mut().for_each(|calls| calls.sort_by_key(|(from, _)| *from));
         self.samples
     }
 }

@@ -40,8 +40,9 @@ pub use intervals::join_intervals;
 use intervals::{Times, joined, subtract};
 use lock_waits::LockWaits;
 use member::Member;
-use ready::ReadyTasks;
+use ready::{ReadyTasks, TaskFacts};
 use rustc_hash::FxHashMap;
+use std::cell::OnceCell;
 use std::sync::Arc;
 use sweep::{Crowd, Lane, Sweep};
 
@@ -73,8 +74,9 @@ impl Execution {
         self.set_sources_of_cpus();
         let mut all = Vec::new();
         let crowds = self.crowds();
+        let facts = OnceCell::new();
         for processes in self.related_processes(&crowds) {
-            self.attribute(&processes, &crowds, device_waits, &mut all);
+            self.attribute((&processes, &crowds), device_waits, &facts, &mut all);
         }
         for (thread, row) in self.threads.iter().enumerate().filter(|(_, row)| !row.worker) {
             self.attribute_own_code(ThreadIndex(thread as u32), row, device_waits, &mut all);
@@ -309,9 +311,9 @@ impl Execution {
 
     fn attribute(
         &self,
-        processes: &[ProcessIndex],
-        crowds: &[Crowd],
+        (processes, crowds): (&[ProcessIndex], &[Crowd]),
         device_waits: &[OffCpu],
+        facts: &OnceCell<TaskFacts>,
         all: &mut Vec<SystemTime>,
     ) {
         let runs_code = |row: &crate::Thread| row.worker || row.kind == ThreadKind::Helper;
@@ -345,7 +347,7 @@ impl Execution {
             // If each worker has a CPU, no time is charged to the system.
             false => joined(members.iter().map(|member| &member.off).chain(&locks)),
         };
-        let ready = ReadyTasks::of(self, &members);
+        let ready = ReadyTasks::of(self, &members, processes, facts);
         let mut sweep = Sweep::of(&members, processes.len(), crowds, &ready, all);
         for (begin, end) in windows {
             let lanes =

@@ -48,7 +48,7 @@ pub enum WaitOutcome {
     TimedOut,
     /// The call failed, was interrupted, or its thread was cancelled.
     Failed,
-    /// Still open at the end of the recording.
+    /// Still open at the end of its thread or of the recording.
     Open,
 }
 
@@ -495,11 +495,9 @@ impl ThreadWaitsBuilder {
         open.sort_unstable();
         for thread in open {
             let start = self.open.get(&thread).map_or(0, |wait| wait.start);
-            let (end, outcome) = match ended(thread) {
-                Some(end) => (end, WaitOutcome::Failed),
-                None => (last(thread), WaitOutcome::Open),
-            };
-            self.ends(thread, end.max(start), outcome);
+            // Threads of an idle pool are ended with the process, or cancelled before.
+            let end = ended(thread).unwrap_or_else(|| last(thread));
+            self.ends(thread, end.max(start), WaitOutcome::Open);
         }
         // The C library and the recorder do something after that.
         for waker in self.waits.waits.iter_mut().filter_map(|wait| wait.waker.as_mut()) {
@@ -691,6 +689,6 @@ mod tests {
         assert_eq!(rows, [(100, 300, WaitOutcome::Failed), (300, 1000, WaitOutcome::Open)]);
         // A thread that was cancelled in it waits no longer.
         let waits = play(&[(3, 100, begins(LOCK))]);
-        assert_eq!((waits.waits[0].end, waits.waits[0].outcome), (450, WaitOutcome::Failed));
+        assert_eq!((waits.waits[0].end, waits.waits[0].outcome), (450, WaitOutcome::Open));
     }
 }

@@ -29,6 +29,7 @@ use crate::{
     ThreadIndex, TypeKind,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cell::OnceCell;
 
 /// Number of a pool.
 pub(super) type PoolNumber = u32;
@@ -75,13 +76,49 @@ pub(super) struct ReadyTasks {
     pub changes: Vec<(u64, PoolNumber, u32)>,
 }
 
+/// The facts of all tasks of a run that decide when they are ready.
+pub(super) struct TaskFacts {
+    /// By process: the tasks whose times are known, of its threads.
+    of_process: Vec<Vec<TaskIndex>>,
+    /// As of [`ends_before`].
+    after: Vec<u64>,
+}
+
+impl TaskFacts {
+    fn of(execution: &Execution) -> TaskFacts {
+        let tasks = &execution.tasks;
+        let takeable = takeable_types(execution);
+        let lossy = lossy_processes(execution);
+        let mut of_process = vec![Vec::new(); execution.processes.len()];
+        for (row, (creator, ty)) in tasks.creator.iter().zip(&tasks.ty).enumerate() {
+            let process = execution.threads.get(creator.index()).map(|thread| thread.process);
+            let process = process.filter(|process| !lossy.contains(process));
+            if let Some(own) = process.and_then(|process| of_process.get_mut(process.index()))
+                && takeable.get(ty.index()).copied().unwrap_or(false)
+            {
+                own.push(TaskIndex::of(row));
+            }
+        }
+        TaskFacts { of_process, after: ends_before(execution) }
+    }
+}
+
 impl ReadyTasks {
-    /// The ready tasks at the times in which one of these workers waits without a CPU.
-    pub fn of(execution: &Execution, members: &[Member]) -> ReadyTasks {
+    /// The ready tasks at the times in which one of these workers waits without a CPU; they are all of these processes. `facts`
+    /// are computed once for all processes, if they are needed.
+    pub fn of(
+        execution: &Execution,
+        members: &[Member],
+        processes: &[ProcessIndex],
+        facts: &OnceCell<TaskFacts>,
+    ) -> ReadyTasks {
         let mut ready = ReadyTasks::default();
         if !execution.tasks.is_empty() {
             let asked = ready.add_pools(execution, members);
-            ready.count(execution, &asked, members.len());
+            if !asked.is_empty() {
+                let facts = facts.get_or_init(|| TaskFacts::of(execution));
+                ready.count(execution, (facts, processes), &asked, members.len());
+            }
         }
         ready
     }
@@ -131,28 +168,27 @@ impl ReadyTasks {
     }
 
     /// Counts the ready tasks of each pool at these times, up to a limit.
-    fn count(&mut self, execution: &Execution, asked: &Times, limit: usize) {
-        if asked.is_empty() {
-            return;
-        }
+    fn count(
+        &mut self,
+        execution: &Execution,
+        (facts, processes): (&TaskFacts, &[ProcessIndex]),
+        asked: &Times,
+        limit: usize,
+    ) {
         let tasks = &execution.tasks;
-        let takeable = takeable_types(execution);
-        let lossy = lossy_processes(execution);
-        let after = ends_before(execution);
         let mut times: Vec<PoolTimes> = vec![PoolTimes::default(); self.team_of.len()];
-        for (row, (created, began)) in tasks.created.iter().zip(&tasks.began).enumerate() {
-            let (created, began) = (*created, *began);
+        let own = processes.iter().filter_map(|process| facts.of_process.get(process.index()));
+        for task in own.flatten().copied() {
+            let row = task.index();
+            let (created, began) = (tasks.created[row], tasks.began[row]);
             if created >= began || began == NO_TIME || !overlaps(asked, created, began) {
                 continue;
             }
-            let ready = created.max(after.get(row).copied().unwrap_or(0));
-            let process = execution.threads.get(tasks.creator[row].index()).map(|thread| thread.process);
-            let is_known = takeable.get(tasks.ty[row].index()).copied().unwrap_or(false)
-                && process.is_some_and(|process| !lossy.contains(&process));
-            if ready >= began || !is_known {
+            let ready = created.max(facts.after.get(row).copied().unwrap_or(0));
+            if ready >= began {
                 continue;
             }
-            self.for_each_pool(execution, TaskIndex(row as u32), |pool| {
+            self.for_each_pool(execution, task, |pool| {
                 let PoolTimes { ready: from, began: to } = &mut times[pool as usize];
                 from.push(ready);
                 to.push(began);
@@ -189,8 +225,8 @@ impl ReadyTasks {
 }
 
 impl Execution {
-    /// Whether the ready tasks are known at all times: all tasks are OpenMP's, no event was lost, and no order of tasks is
-    /// unknown.
+    /// Whether the ready tasks are known at all times: all tasks are OpenMP's and have ended, no event was lost, and no order of
+    /// tasks is unknown.
     pub fn knows_ready_tasks(&self) -> bool {
         let mut types =
             self.catalog.types.iter().filter(|ty| !matches!(ty.kind, Some(TypeKind::Work { .. })));
@@ -200,6 +236,7 @@ impl Execution {
         types.all(|ty| ty.kind.is_some())
             && self.losses.is_empty()
             && self.detached.is_empty()
+            && self.tasks.status.iter().all(|status| *status == TaskStatus::Ended)
             && self.dependences.iter().all(has_order)
     }
 }
@@ -280,12 +317,11 @@ fn ends_before(execution: &Execution) -> Vec<u64> {
             ends[row] = NO_TIME;
             continue;
         };
-        let mut until = if access == Access::Commutative { NO_TIME } else { 0 };
+        let until = if access == Access::Commutative { NO_TIME } else { 0 };
         let scope = DeclaredGraph::scope(tasks, dependence.task);
-        declared.access(scope, dependence.task.0, dependence.address, access, |before| {
-            until = until.max(end_of(before as usize));
-        });
-        ends[row] = ends[row].max(until);
+        let last = declared
+            .largest(scope, dependence.task.0, dependence.address, access, |before| end_of(before as usize));
+        ends[row] = ends[row].max(until).max(last);
     }
     ends
 }

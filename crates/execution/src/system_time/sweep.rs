@@ -139,13 +139,15 @@ impl Sweep<'_> {
             next.push(first);
         }
         self.pass_ready(begin);
-        while let Some(Reverse((at, _))) = coming.peek().copied().filter(|Reverse((at, _))| *at < end) {
-            let at = at.max(begin);
-            if let Some(ready) = self.next_ready_at().filter(|ready| *ready < at) {
+        loop {
+            let change = coming.peek().map(|Reverse((at, _))| (*at).max(begin)).filter(|at| *at < end);
+            // A creation changes no thread's activity, so there may be some after the last change of a thread.
+            if let Some(ready) = self.next_ready_at().filter(|ready| *ready < change.unwrap_or(end)) {
                 self.pass_ready(ready);
                 self.decide(ready);
                 continue;
             }
+            let Some(at) = change else { break };
             self.pass_ready(at);
             while let Some(Reverse((_, lane))) =
                 coming.peek().copied().filter(|Reverse((next, _))| *next <= at)

@@ -261,6 +261,14 @@ fn a_waiting_worker_without_a_cpu_misses_a_ready_task_and_only_a_ready_one() {
     assert_eq!(execution.cpu_shortage().waiting_ns, 30 + 10);
 }
 
+/// The creator runs on meanwhile: no thread changes its activity before the worker has a CPU again.
+#[test]
+fn a_task_that_becomes_ready_while_no_thread_changes_is_missed() {
+    let tasks = &[(0, 0, 100, 0, None), (20, 60, 100, 1, None)];
+    let execution = off(OfTeam { tasks, flags: EXPLICIT }.run(2, Barrier), &[(1, 10, 50)]);
+    assert_eq!(times(&execution, 1), [(Barrier, 20), (OutOfCpu, 30), (Barrier, 10), (Task, 40)]);
+}
+
 #[test]
 fn as_many_workers_miss_tasks_as_are_ready_beyond_those_for_workers_on_cpus() {
     // One works; of three that wait two have no CPU until 60. Two tasks are ready from 20 on, one from 40 on.
@@ -322,6 +330,17 @@ fn tasks_that_are_not_known_to_be_ready_are_not_missed() {
     // Undeferred and target tasks, and those of other runtimes.
     for flags in [EXPLICIT | 0x0800_0000, 8, 0] {
         assert_eq!(lost(run(flags), &|_| ()), 0, "{flags:#x}");
+    }
+}
+
+/// A task that is ready when a run is killed never starts.
+#[test]
+fn ready_tasks_are_known_only_if_all_tasks_have_ended() {
+    let mut run = OfTeam { tasks: &[(0, 0, 40, 0, None)], flags: EXPLICIT }.run(2, Barrier);
+    assert!(run.knows_ready_tasks());
+    for status in [TaskStatus::Created, TaskStatus::Running, TaskStatus::Suspended, TaskStatus::Cancelled] {
+        run.tasks.status[0] = status;
+        assert!(!run.knows_ready_tasks(), "{status:?}");
     }
 }
 

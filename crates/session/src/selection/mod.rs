@@ -166,6 +166,8 @@ fn is_fact(code: Code) -> bool {
             | omp::THREAD_TYPE
             | omp::REGION_BEGIN
             | omp::REGION_END
+            | omp::TASK_DEPENDENCES
+            | omp::TASK_DETACHED
     ) || matches!(code.model(), dictionary::LETTER | recorder::LETTER)
         || code == instrument::TASK_CREATE
         || instrument::NAMES.contains(&code)
