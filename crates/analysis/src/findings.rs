@@ -194,7 +194,7 @@ impl<'e> Facts<'e> {
                 blame_of(self.execution, state, place, creates)
             }
             // Imported files do not have the holders.
-            _ if state.group() == Group::Mutex && self.execution.whole().holds.is_empty() => {
+            _ if is_for_locks(by_state) && self.execution.whole().holds.is_empty() => {
                 (Cause::Lock, Blamed::Nobody)
             }
             _ => (Cause::Wait, Blamed::Nobody),
@@ -209,6 +209,15 @@ impl<'e> Facts<'e> {
         Some(Verdict { cause, blamed, pattern, state, place, grain: None })
     }
 }
+
+/// Whether nearly all of the waits are for locks.
+fn is_for_locks(by_state: &ByState) -> bool {
+    let locks = u128::from(by_state.of_group(Group::Mutex));
+    locks > 0 && locks * 100 >= u128::from(by_state.total()) * MIN_LOCK_PERCENT
+}
+
+/// Percent of the waits of a finding that are waits for locks, if it is one of locks.
+const MIN_LOCK_PERCENT: u128 = 90;
 
 /// Percent of the waits of a finding from which on workers without a CPU make it unsure, or very unsure, that no task was ready.
 const NO_CPU_PERCENTS: (u64, u64) = (30, 70);
@@ -433,6 +442,7 @@ fn in_hangs(hangs: &[Hang]) -> FxHashMap<(Cause, Blamed, Place), u64> {
             _ => add((Cause::Wait, Blamed::Nobody), place, ns),
         }
         if state.group() == Group::Mutex {
+            add((Cause::Lock, Blamed::Nobody), place, ns);
             // Others that wait for this thread are charged to its request for the lock.
             add((Cause::Lock, Blamed::Runtime), place, waits);
         }

@@ -63,7 +63,7 @@ pub fn thread_waits(execution: &Execution) -> Vec<WaitsAt> {
         let call = Call::of(execution, wait.thread, wait.site, wait.start);
         let sums = rows.entry((of, kind, call)).or_default();
         sums.waits += 1;
-        sums.ns += end - start;
+        sums.ns = sums.ns.saturating_add(end - start);
         sums.longest_ns = sums.longest_ns.max(end - start);
         if !sums.threads.contains(&wait.thread) {
             sums.threads.push(wait.thread);
@@ -71,7 +71,8 @@ pub fn thread_waits(execution: &Execution) -> Vec<WaitsAt> {
         follow(execution, wait, start, end, &mut |part| {
             let blocked = part.blocked.filter(|_| part.length > 0);
             let key = (part.first, part.last, part.root, blocked, part.length);
-            *sums.parts.entry(key).or_default().entry(part.thread).or_default() += part.until - part.from;
+            let ns = sums.parts.entry(key).or_default().entry(part.thread).or_default();
+            *ns = ns.saturating_add(part.until - part.from);
         });
     }
     let mut rows: Vec<WaitsAt> =
@@ -102,7 +103,7 @@ impl Sums {
                     .iter()
                     .max_by_key(|(thread, ns)| (**ns, Reverse(**thread)))
                     .map_or(ThreadIndex::NONE, |(thread, _)| *thread),
-                ns: threads.values().sum(),
+                ns: threads.values().fold(0, |sum: u64, ns| sum.saturating_add(*ns)),
             });
         let mut parts: Vec<WaitPartOf> = parts.collect();
         parts.sort_by_key(|part| {

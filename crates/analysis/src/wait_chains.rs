@@ -6,7 +6,7 @@
 
 use taskscope_event::models::wait::kind;
 use taskscope_execution::{
-    Execution, Object, ObjectIndex, PathIndex, SiteIndex, ThreadIndex, ThreadWait, WaitOutcome,
+    Execution, Hold, Object, ObjectIndex, PathIndex, SiteIndex, ThreadIndex, ThreadWait, WaitOutcome,
 };
 
 /// A call, by its site and its call path.
@@ -191,9 +191,15 @@ impl<F: FnMut(ChainPart)> Chains<'_, F> {
     fn follow_lock(&mut self, wait: &ThreadWait, from: u64, until: u64) {
         let execution = self.execution;
         let holds = execution.thread_waits.holds_of(wait.object, wait.start, wait.end);
-        let (mut at, mut is_held) = (from, false);
-        for hold in holds.iter().filter(|hold| hold.thread != wait.thread) {
-            is_held = true;
+        let of_others = |hold: &&Hold| hold.thread != wait.thread;
+        let is_held = holds.iter().any(|hold| of_others(&hold));
+        let mut at = from;
+        // A wait may be followed in many parts.
+        let first = holds.partition_point(|hold| hold.end <= from);
+        for hold in holds.iter().skip(first).filter(of_others) {
+            if at >= until {
+                break;
+            }
             let end = hold.end.clamp(at, until);
             let call = Call::of(execution, hold.thread, hold.site, hold.end);
             self.follow_thread(hold.thread, Tie::Holds(call), at, end);

@@ -80,7 +80,7 @@ impl BoundThreads {
 
 /// Whether the first set is a proper subset.
 fn is_part(part: &CpuSet, of: &CpuSet) -> bool {
-    part.len() < of.len() && part.iter().all(|cpu| of.iter().any(|other| other == cpu))
+    part.is_within(of) && part.len() < of.len()
 }
 
 /// The times in which at least `wanted` threads run; of simultaneous changes, ends come first.

@@ -96,6 +96,9 @@ impl Pieces<'_> {
         (from, until): (u64, u64),
         doing: Doing,
     ) {
+        if self.to.len() >= MAX_PIECES {
+            return self.push(thread, from, until, doing);
+        }
         let mut at = from;
         for (mask, start, end) in self.bound.times_of(without, from, until) {
             let number = self.charges.number(LostTo::Bound(mask));
