@@ -309,7 +309,8 @@ impl Moment<'_> {
 #[cold]
 #[inline(never)]
 pub fn attach_outside_openmp() {
-    if FAILED.load(Relaxed) >= MAX_FAILED || enter().is_some() || !process::is_recording() {
+    // Not only whether it can be entered: a handler that interrupted a handler in an event cannot, and must not attach again.
+    if FAILED.load(Relaxed) >= MAX_FAILED || recorder::is_attached() || !process::is_recording() {
         return;
     }
     let _deferred = Deferred::begin();

@@ -10,6 +10,9 @@ pub fn finish_before_exit() {
     if !is_of_parent()
         && let Some(process) = current()
     {
+        // Its waiting is not the program's: calls that are intercepted meanwhile are no events. Never to be left; in a handler that
+        // interrupted an event, the recorder is in use already.
+        core::mem::forget(thread::enter().filter(|recording| !recording.user().is_null()));
         process.os_time.finish_for_leaver();
     }
 }

@@ -28,7 +28,9 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 /// The program reports a name for a thread with this id in the system. An empty name is none. Allocates.
 pub fn report_name(os_tid: i32, name: &[u8]) {
     let name = String::from_utf8_lossy(name.get(..MAX_REPORTED_BYTES).unwrap_or(name)).into_owned();
-    if reported(os_tid).is_some_and(|known| known == name) || COUNT.fetch_add(1, Relaxed) >= MAX_REPORTED {
+    // Without room, names of threads that have ended are forgotten still.
+    let is_known = reported(os_tid).unwrap_or_default() == name;
+    if is_known || !name.is_empty() && COUNT.fetch_add(1, Relaxed) >= MAX_REPORTED {
         return;
     }
     let node = Box::into_raw(Box::new(Reported { os_tid, name, next: core::ptr::null() }));
@@ -43,7 +45,7 @@ pub fn report_name(os_tid: i32, name: &[u8]) {
     }
 }
 
-/// A new thread has this id, which one that has ended may have had.
+/// The thread with this id ends, and a new one may have it. (Not when that begins: its creator may have named it before.)
 pub(crate) fn forget_reported_name(os_tid: i32) {
     if reported(os_tid).is_some_and(|name| !name.is_empty()) {
         report_name(os_tid, b"");

@@ -13,7 +13,7 @@ use crate::clock::{self, Source};
 use crate::cpus::Mask;
 use crate::fork_word::wiped_on_fork;
 use crate::metadata::{self, About, Describe, FinalPlace, Json, ThreadIdentity};
-use crate::os_thread::{self, thread_name};
+use crate::os_thread::thread_name;
 use crate::os_time::OsTime;
 use crate::{event_filter, late_events, limits, own_threads, sync};
 
@@ -376,7 +376,6 @@ impl Process {
         tid: i32,
         describe: Option<Arc<dyn Describe>>,
     ) -> Option<ThreadIdentity> {
-        os_thread::forget_reported_name(os_tid);
         if !keeps_streams() {
             let directory = self.directory.clone();
             return Some(ThreadIdentity {

@@ -28,7 +28,10 @@ pub fn write_last() {
 pub fn write_before_exit(charge: Charge) {
     // The child of a `vfork` is not the process that the run is of.
     let Some(run) = current().filter(|run| run.is_of_this_process()) else { return };
-    let thread = match taskscope_record::enter().filter(|_| !pause::is_paused()) {
+    // In a handler that interrupted an event, the recorder is in use already.
+    let is_free =
+        |recording: &taskscope_record::Recording| !pause::is_paused() && !recording.user().is_null();
+    let thread = match taskscope_record::enter().filter(is_free) {
         Some(recording) => {
             let thread = recording.user();
             // Never to be left: its handler stays out while its state is in other hands.

@@ -301,6 +301,7 @@ pub fn detach() {
             (*recorder).close(process);
             release(recorder);
         }
+        crate::os_thread::forget_reported_name(os_tid());
     }
 }
 
