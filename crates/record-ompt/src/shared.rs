@@ -129,6 +129,20 @@ impl Moment<'_> {
         }
     }
 
+    /// The thread is about to wake others: a profile waits for the event, which it counts afterwards with this moment's time.
+    pub fn announce_wake(&mut self) {
+        if let Some(follower) = &self.thread.profile {
+            follower.announce_wake(self.at);
+        }
+    }
+
+    /// The announced wake is counted, or no thread was woken.
+    pub fn wake_is_over(&mut self) {
+        if let Some(follower) = &self.thread.profile {
+            follower.wake_is_over();
+        }
+    }
+
     /// The calling thread's waits are counted in a profile from now on, as soon as it has one.
     pub fn begin_to_count_waits(&mut self) {
         if let Some(follower) = &self.thread.profile {

@@ -154,13 +154,13 @@ pub struct WakePlace {
     call: WaitCall,
 }
 
-/// This thread is about to make a call that returns to `caller` and may wake others. Returns the call's place.
+/// This thread is about to make a call that returns to `caller` and may wake others. Returns the call's place. [`wake_is_over`] follows.
 pub fn prepare_to_wake(caller: usize) -> WakePlace {
     let mut place = WakePlace::default();
     with_moment(|moment| {
         if moment.counts_waits() {
             place.call = moment.wait_call(caller as *const c_void);
-            return;
+            return moment.announce_wake();
         }
         place.site = site(moment, caller);
         moment.record_call_path(place.site, caller as *const c_void);
@@ -188,6 +188,11 @@ pub fn has_woken(kind: u32, object: usize, place: WakePlace, threads: Woken) {
             }
         }
     });
+}
+
+/// The call that [`prepare_to_wake`] was called before is over; threads that it woke are recorded.
+pub fn wake_is_over() {
+    with_untimed_moment(|moment| moment.wake_is_over());
 }
 
 /// The threads that a call has woken.

@@ -87,6 +87,16 @@ impl Follower {
         }
     }
 
+    /// The thread is about to wake others, and counts that at time `at` afterwards.
+    pub fn announce_wake(&self, at: u64) {
+        self.counted.waits.announce_wake(at);
+    }
+
+    /// The announced wake is counted, or no thread was woken.
+    pub fn wake_is_over(&self) {
+        self.counted.waits.wake_is_over();
+    }
+
     /// Provides the memory for waits for other threads.
     pub fn begin_to_count_waits(&self) {
         self.counted.waits.prepare();

@@ -38,6 +38,8 @@ use taskscope_profile::FrameKind;
 pub const ROUND: Duration = Duration::from_millis(200);
 /// A thread may store an event this long after its time, nanoseconds.
 const GUARD_NS: u64 = 2_000_000;
+/// A thread may store an announced wake this long after its time, nanoseconds: it may have no CPU after the call that wakes.
+const MAX_WAKE_NS: u64 = 1_000_000_000;
 
 /// The waits of a process's threads.
 #[derive(Default)]
@@ -85,9 +87,17 @@ impl ThreadWaits {
         self.millicpus.store(millicpus, Relaxed);
     }
 
-    /// Takes the events until a moment ago; at time `now`.
+    /// Takes the events until a moment ago, or until a wake whose event is not stored yet; at time `now`.
     pub fn round(&self, now: u64) {
-        self.take_until(now.saturating_sub(GUARD_NS), false);
+        self.take_until(self.known_until(now), false);
+    }
+
+    /// The time until which all events are stored.
+    fn known_until(&self, now: u64) -> u64 {
+        let announced = lock(&self.rings).iter().filter_map(|(_, ring)| ring.announced()).min();
+        let missing = announced.filter(|at| now.saturating_sub(*at) < MAX_WAKE_NS);
+        let until = now.saturating_sub(GUARD_NS);
+        missing.map_or(until, |at| until.min(at.saturating_sub(1)))
     }
 
     /// Takes the events until a time; `is_last` if the process is over.
@@ -245,5 +255,28 @@ impl Calls<'_> {
         }
         let frame = self.places.frame(FrameKind::User, object);
         (frame.module, frame.offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A waker has no CPU between the call that wakes and its event.
+    #[test]
+    fn events_are_taken_until_an_announced_wake() {
+        let waits = ThreadWaits::default();
+        let (waker, _other) = (waits.new_ring(), waits.new_ring());
+        let now = 10 * MAX_WAKE_NS;
+        assert_eq!(waits.known_until(now), now - GUARD_NS);
+        waker.announce_wake(now - MAX_WAKE_NS / 2);
+        assert_eq!(waits.known_until(now), now - MAX_WAKE_NS / 2 - 1);
+        // Its thread may never come back.
+        assert_eq!(waits.known_until(now + MAX_WAKE_NS), now + MAX_WAKE_NS - GUARD_NS);
+        waker.wake_is_over();
+        assert_eq!(waits.known_until(now), now - GUARD_NS);
+        waker.announce_wake(now - 1);
+        waker.end(now);
+        assert_eq!(waits.known_until(now), now - GUARD_NS);
     }
 }

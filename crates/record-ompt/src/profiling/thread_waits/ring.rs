@@ -58,6 +58,8 @@ pub struct Ring {
     is_open: AtomicBool,
     lost: AtomicU64,
     lost_ns: AtomicU64,
+    /// Time of a wake that its thread stores after the call that wakes; 0 without one.
+    announced: AtomicU64,
     /// When its thread ended; 0 before.
     ended: AtomicU64,
     /// Its thread in the system, and the kernel's sums at its begin and end: time on a CPU, and the delay.
@@ -125,6 +127,21 @@ impl Ring {
         used + 1 == ROOM / 2
     }
 
+    /// Its thread is about to wake others, and stores an event of time `at` when it has. On the ring's thread.
+    pub fn announce_wake(&self, at: u64) {
+        self.announced.store(at, Release);
+    }
+
+    /// The event of the wake is stored, or no thread was woken. On the ring's thread.
+    pub fn wake_is_over(&self) {
+        self.announced.store(0, Release);
+    }
+
+    /// Time of the event that its thread is about to store after a wake, if any.
+    pub fn announced(&self) -> Option<u64> {
+        Some(self.announced.load(Acquire)).filter(|at| *at != 0)
+    }
+
     /// Takes the events until a time, in their order. For one reader at a time.
     pub fn take(&self, until: u64, mut take: impl FnMut(u64, WaitEvent)) {
         let Some(slots) = self.slots.get() else { return };
@@ -177,6 +194,7 @@ impl Ring {
         if self.os_tid.load(Relaxed) != 0 {
             self.read(1);
         }
+        self.wake_is_over();
         self.ended.store(at, Release);
     }
 
