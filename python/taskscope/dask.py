@@ -55,7 +55,8 @@ def neutral(rows):
     def worker(node, thread, kind):
         if (node, thread) not in workers:
             workers[node, thread] = number = len(workers)
-            life = {"begin": 0, "end": clock(end)}
+            # A task lasts a nanosecond at least.
+            life = {"begin": 0, "end": clock(end) + 1}
             tables["workers"].append({"id": number, "node": node, "kind": kind, **life})
         return workers[node, thread]
 

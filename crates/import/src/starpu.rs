@@ -140,7 +140,8 @@ fn nanoseconds(text: &str) -> Result<u64, String> {
     let too_large = || format!("{text} ms are too long for a clock of nanoseconds");
     let whole: u64 = whole.parse().map_err(|_| too_large())?;
     let part: u64 = fraction.parse().map_err(|_| too_large())?;
-    whole.checked_mul(1_000_000).and_then(|ns| ns.checked_add(part)).ok_or_else(too_large)
+    let ns = whole.checked_mul(1_000_000).and_then(|ns| ns.checked_add(part));
+    ns.filter(|ns| *ns <= i64::MAX as u64).ok_or_else(too_large)
 }
 
 fn graph(jobs: &[Job]) -> Result<TaskGraph, ImportErrors> {

@@ -9,6 +9,7 @@ use super::rows::{Args, Row};
 use crate::spans::{Kind, KindRow, Point, Process, ProcessRow, Run, Span, Thread, ThreadRow, activity_of};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
@@ -38,6 +39,11 @@ impl<'e, 'a> Reader<'e, 'a> {
         if elements.is_cut {
             run.losses.add("ends of the file", "the array of events ends early", String::new);
         }
+        // Those beside the events, with their own table of frames.
+        let samples = elements.others.get("samples");
+        let samples = samples.and_then(|rows| serde_json::from_str::<Vec<IgnoredAny>>(rows.get()).ok());
+        let count = samples.map_or(0, |samples| samples.len() as u64);
+        run.losses.add_many("samples", "they have no addresses", count);
         if let Some(base) = elements.others.get("baseTimeNanoseconds") {
             run.origin_unix_ns = integer(base).map(i128::from);
         }

@@ -5,7 +5,7 @@ use super::kind_of;
 use super::plan::Plan;
 use super::table::Table;
 use super::{Error, account};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::json;
 use std::fs;
 use std::io::Write;
@@ -24,7 +24,7 @@ struct Location {
     buffer: Vec<u8>,
     clock: u64,
     /// Texts that were given their names.
-    named: Vec<bool>,
+    named: FxHashSet<u32>,
     least_late: u64,
     by_anomaly: FxHashMap<&'static str, u64>,
 }
@@ -51,7 +51,7 @@ impl<'a> Locations<'a> {
                 directory,
                 buffer: file_header().to_vec(),
                 clock: 0,
-                named: Vec::new(),
+                named: FxHashSet::default(),
                 least_late: u64::MAX,
                 by_anomaly: FxHashMap::default(),
             });
@@ -142,6 +142,10 @@ impl<'a> Locations<'a> {
     pub fn finish(mut self, reorder: &Reorder) -> Result<Imported, Error> {
         let mut queues = Vec::with_capacity(self.locations.len());
         self.foreign.sort_by_key(|foreign| foreign.id);
+        let mut foreign_of: FxHashMap<&str, Vec<&Foreign>> = FxHashMap::default();
+        for foreign in &self.foreign {
+            foreign_of.entry(&foreign.queue).or_default().push(foreign);
+        }
         for (q, location) in self.locations.iter_mut().enumerate() {
             location.flush()?;
             let planned = &self.plan.queues[q];
@@ -151,8 +155,7 @@ impl<'a> Locations<'a> {
             let columns: Vec<&[String]> = self.table.files.iter().map(|file| &file.columns[..]).collect();
             let files: Vec<String> =
                 self.table.files.iter().map(|file| file.path.display().to_string()).collect();
-            let foreign: Vec<&Foreign> =
-                self.foreign.iter().filter(|foreign| foreign.queue == planned.name).collect();
+            let foreign = foreign_of.get(planned.name.as_str()).map_or(&[][..], Vec::as_slice);
             let metadata = json!({
                 "version": 1,
                 "kind": if planned.is_thread { "device-calls" } else { "device-queue" },
@@ -219,11 +222,7 @@ impl Location {
 
     /// The name's number, announced before its first use.
     fn name(&mut self, index: u32, text: &str, at: u64) -> Result<u32, Error> {
-        let place = index as usize;
-        if self.named.len() <= place {
-            self.named.resize(place + 1, false);
-        }
-        if !std::mem::replace(&mut self.named[place], true) {
+        if self.named.insert(index) {
             let text = text.replace('\0', " ");
             self.put(at, device::NAME, &[&(index + 1).to_le_bytes(), text.as_bytes(), &[0]])?;
         }

@@ -32,9 +32,11 @@ pub(crate) use operation_kind::kind_of;
 use plan::Plan;
 use std::path::{Path, PathBuf};
 use table::Table;
+use taskscope_files::NewDirectory;
 use taskscope_reorder::{Completion, Detail, Notice, Output, QueueIndex, QueueOrder, Reorder};
 
-/// Imports `files`, given in the order of delivery, into the new trace directory `root`.
+/// Imports `files`, given in the order of delivery, into the trace directory `root`, which is new or empty. It appears when
+/// it is complete.
 ///
 /// # Errors
 /// When a file cannot be read as a dump at all, or the trace cannot be written. Unreadable rows are listed in
@@ -45,7 +47,9 @@ pub fn import(files: &[PathBuf], root: &Path, options: &Options) -> Result<Impor
         return Err(Error::NoRecords { problems: table.problems });
     }
     let plan = Plan::of(&table, options);
-    let mut locations = Locations::create(root, &table, &plan)?;
+    let unwritable = |source| Error::Write { path: root.to_owned(), source };
+    let trace = NewDirectory::create(root).map_err(unwritable)?;
+    let mut locations = Locations::create(trace.path(), &table, &plan)?;
     let mut reorder = Reorder::new(options.limits.clone());
     for queue in &plan.queues {
         reorder.add_queue(queue.order);
@@ -87,8 +91,10 @@ pub fn import(files: &[PathBuf], root: &Path, options: &Options) -> Result<Impor
         reorder.complete(&completion, &mut out);
     }
     reorder.finish(&mut out);
-    match failure {
-        Some(error) => Err(error),
-        None => locations.finish(&reorder),
+    if let Some(error) = failure {
+        return Err(error);
     }
+    let imported = locations.finish(&reorder)?;
+    trace.commit().map_err(unwritable)?;
+    Ok(imported)
 }

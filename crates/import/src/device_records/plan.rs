@@ -158,7 +158,8 @@ fn names(table: &Table, origins: impl Iterator<Item = Origin>) -> Vec<String> {
 
 /// The operations of a queue: the first row of each, and which operation each row is about.
 fn operations(rows: &[Row], of_queue: &[u32]) -> (Vec<u32>, Vec<u32>) {
-    type Key = (Option<u32>, Option<u64>, Option<u64>);
+    // The last is a start, or none for all of them: an id may be that of many operations.
+    type Key = (Option<u32>, Option<u64>, Option<u64>, Option<u64>);
     let (mut firsts, mut about) = (Vec::new(), Vec::with_capacity(of_queue.len()));
     let mut with_id: FxHashMap<Key, Vec<u32>> = FxHashMap::default();
     let mut without_id: FxHashMap<(u64, u64, u32, Option<u32>), u32> = FxHashMap::default();
@@ -166,11 +167,19 @@ fn operations(rows: &[Row], of_queue: &[u32]) -> (Vec<u32>, Vec<u32>) {
         let row = &rows[*row_index as usize];
         let new = firsts.len() as u32;
         let operation = if row.id.is_some() {
-            let known = with_id.entry((row.list, row.id, row.execution)).or_default();
-            let same =
-                known.iter().rev().find(|o| is_same(&rows[firsts[**o as usize] as usize], row)).copied();
+            let key = |start: Option<u64>| (row.list, row.id, row.execution, start);
+            let newest = |start: Option<u64>| {
+                let known = with_id.get(&key(start))?.iter().rev();
+                known.copied().find(|o| is_same(&rows[firsts[*o as usize] as usize], row))
+            };
+            let same = match row.start {
+                0 => newest(None),
+                start => newest(Some(start)).max(newest(Some(0))),
+            };
             same.unwrap_or_else(|| {
-                known.push(new);
+                for start in [None, Some(row.start)] {
+                    with_id.entry(key(start)).or_default().push(new);
+                }
                 new
             })
         } else if row.start != 0 && row.end > row.start {

@@ -212,9 +212,10 @@ impl Table {
             files.push(file);
         }
         // Files without rows are left out, so that numbers must be made to fit.
+        let place = |path: &PathBuf| files.iter().position(|file: &File| file.path == *path);
+        let places: Vec<u32> = paths.iter().map(|path| place(path).unwrap_or(0) as u32).collect();
         for row in &mut rows {
-            let path = &paths[row.file as usize];
-            row.file = files.iter().position(|file| &file.path == path).unwrap_or(0) as u32;
+            row.file = places[row.file as usize];
         }
         Ok(Table { files, rows, texts: texts.texts, threads: threads.texts, problems })
     }

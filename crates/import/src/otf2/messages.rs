@@ -15,6 +15,8 @@ type Half = (ThreadRow, u64);
 pub(super) struct Messages {
     halves: BTreeMap<Channel, (Vec<Half>, Vec<Half>)>,
     members: BTreeMap<u32, Option<Vec<u64>>>,
+    /// The member that stands for a location's process, by communicator and location.
+    own: BTreeMap<(u32, u64), Option<u64>>,
     unknown: u64,
 }
 
@@ -36,13 +38,15 @@ impl Messages {
         let members = members.or_insert_with(|| definitions.members(event.communicator));
         let group = |location: u64| definitions.locations.get(&location).map(|location| location.group);
         let own_group = group(event.location);
-        let own = members.iter().flatten().find(|member| group(**member) == own_group);
+        let own = self.own.entry((event.communicator, event.location));
+        let find = || members.iter().flatten().find(|member| group(**member) == own_group).copied();
+        let own = *own.or_insert_with(find);
         let peer = members.as_ref().and_then(|members| members.get(event.peer as usize));
         let (Some(own), Some(peer)) = (own, peer) else {
             self.unknown += 1;
             return;
         };
-        let (from, to) = if event.is_send { (*own, *peer) } else { (*peer, *own) };
+        let (from, to) = if event.is_send { (own, *peer) } else { (*peer, own) };
         let halves = self.halves.entry((from, to, event.communicator, event.tag)).or_default();
         let side = if event.is_send { &mut halves.0 } else { &mut halves.1 };
         side.push((event.thread, event.at));

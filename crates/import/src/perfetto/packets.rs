@@ -40,6 +40,8 @@ mod event {
 
 /// Bit of the sequence flags: what was interned before is gone.
 const CLEARED: u64 = 1;
+/// Bit of the sequence flags: the packet needs what was interned before.
+const NEEDS_STATE: u64 = 2;
 /// First number of clocks that belong to a sequence.
 const FIRST_OWN_CLOCK: u64 = 64;
 
@@ -68,6 +70,8 @@ struct Sequence {
     clocks: FxHashMap<u64, OwnClock>,
     default_clock: u64,
     default_track: u64,
+    /// Whether packets were dropped since its state was cleared.
+    has_gap: bool,
 }
 
 /// A track.
@@ -208,12 +212,19 @@ impl Packets {
             self.lose(at, "packets of other data sources", "track events alone are read");
         }
         let is_known = self.sequences.contains_key(&packet.sequence);
-        if packet.follows_gap && !packet.is_first && is_known {
+        let follows_gap = packet.follows_gap && !packet.is_first && is_known;
+        if follows_gap {
             self.lose(at, "gaps in sequences of packets", "the recorder dropped the packets before");
         }
         let sequence = self.sequences.entry(packet.sequence).or_default();
+        sequence.has_gap |= follows_gap;
         if packet.flags & CLEARED != 0 {
             *sequence = Sequence { clocks: std::mem::take(&mut sequence.clocks), ..Sequence::default() };
+        }
+        if sequence.has_gap && packet.flags & NEEDS_STATE != 0 {
+            let why = "names and times that they need were in the packets before, which were dropped";
+            self.lose(at, "packets after gaps", why);
+            return Ok(());
         }
         if let Some(defaults) = packet.defaults {
             each(defaults.fields(), |field| {
