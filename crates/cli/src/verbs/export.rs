@@ -212,9 +212,12 @@ fn over_time(args: &Args, format: OverTime) -> anyhow::Result<ExitCode> {
             .why("the trace has device queues alone")
             .into());
     }
+    // The file has the start of the whole run. Where in it a slice begins is not known.
+    let later = session.execution.range().0.saturating_sub(session.execution.whole().range().0);
+    let whole = session.run.as_ref().filter(|run| run.part.is_none());
     let run = taskscope_export::timeline::Run {
         name: args.trace.display().to_string(),
-        start_unix_ns: session.run.as_ref().and_then(|run| run.start_unix_ns),
+        start_unix_ns: whole.and_then(|run| run.start_unix_ns?.checked_add(later)),
     };
     let mut names = session.names();
     let mut timeline = Timeline::of(&session.execution, &session.devices, &mut names, run);

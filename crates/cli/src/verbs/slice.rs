@@ -39,6 +39,8 @@ pub struct Args {
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let trace_args = args.trace.chosen()?;
+    // The analysis of the whole run has the clock offsets beside the trace.
+    let has_own_clocks = trace_args.clock_offsets.is_some();
     if std::fs::read_dir(&args.output).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(Failure::new(format!("{} is not empty", args.output.display()))
             .remedy("give a new directory: taskscope slice -o NEW TRACE")
@@ -62,7 +64,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     });
     let models: Vec<String> = args.models.iter().map(|model| model.0.name.to_owned()).collect();
     // Without some sections, times off the CPU are in other states than in the whole run.
-    let is_whole = models.is_empty() && part.selection.filter.is_none();
+    let is_whole = models.is_empty() && part.selection.filter.is_none() && !has_own_clocks;
     let results = if is_whole { Results::of(trace, clocks, &args.threads) } else { Results::default() };
     let operations = clocks.map(|clocks| operations_of_part(&read_devices(trace), clocks));
     let Results { off_cpu, waits } = results;

@@ -57,6 +57,9 @@ pub(super) fn meta(timeline: &Timeline<'_>) -> Value {
                 field("source", "Source", "string"),
                 field("bytes", "Bytes", "bytes"),
                 field("lost", "Lost events", "integer"),
+                field("communicator", "Communicator", "string"),
+                field("operation", "Operation", "integer"),
+                field("root", "Root", "string"),
             ],
         }),
         json!({

@@ -63,6 +63,7 @@ pub(super) struct Lanes {
     of_thread: Vec<u32>,
     /// The lane of each wait of a thread; `u32::MAX` of one that is not shown.
     of_wait: Vec<u32>,
+    marks: FxHashMap<ThreadIndex, Vec<Mark>>,
     pub(super) dropped: Vec<Loss>,
 }
 
@@ -81,21 +82,26 @@ pub(super) struct Mark {
     pub(super) doubt: Option<usize>,
 }
 
-/// The marks of a thread, uncertain intervals first.
-pub(super) fn marks_of(execution: &Execution, thread: ThreadIndex) -> Vec<Mark> {
-    let doubts = execution.uncertain.iter().filter(|part| part.thread == thread).map(|part| Mark {
-        start: part.start,
-        end: part.end.max(part.start),
-        lost: 0,
-        doubt: Some(part.doubt as usize),
-    });
-    let losses = execution.losses.iter().filter(|loss| loss.thread == thread).map(|loss| Mark {
-        start: loss.start,
-        end: loss.end.max(loss.start),
-        lost: loss.events,
-        doubt: None,
-    });
-    doubts.chain(losses).collect()
+/// The marks of each thread, uncertain intervals first.
+fn marks_of(execution: &Execution) -> FxHashMap<ThreadIndex, Vec<Mark>> {
+    let mut marks: FxHashMap<ThreadIndex, Vec<Mark>> = FxHashMap::default();
+    for part in &execution.uncertain {
+        marks.entry(part.thread).or_default().push(Mark {
+            start: part.start,
+            end: part.end.max(part.start),
+            lost: 0,
+            doubt: Some(part.doubt as usize),
+        });
+    }
+    for loss in &execution.losses {
+        marks.entry(loss.thread).or_default().push(Mark {
+            start: loss.start,
+            end: loss.end.max(loss.start),
+            lost: loss.events,
+            doubt: None,
+        });
+    }
+    marks
 }
 
 /// An interval of a list: its row, begin, end.
@@ -136,6 +142,7 @@ impl Lanes {
             intervals: Vec::new(),
             of_thread: Vec::new(),
             of_wait: vec![u32::MAX; execution.thread_waits.waits.len()],
+            marks: marks_of(execution),
             dropped: Vec::new(),
         };
         let part = execution.part_of_time();
@@ -188,8 +195,8 @@ impl Lanes {
         let (first, last) = (row.track.start(), row.track.end());
         self.rows.push(Lane { kind, process: row.process, name: plain.clone(), first, last });
         self.intervals.push(Vec::new());
-        let marks = marks_of(execution, thread);
-        let spans = marks.iter().zip(0..).map(|(mark, row)| (row, mark.start, mark.end)).collect();
+        let spans =
+            self.marks_of(thread).iter().zip(0..).map(|(mark, row)| (row, mark.start, mark.end)).collect();
         let name = format!("uncertain: {plain}");
         self.add_spread(spans, row.process, &name, |lane| LaneKind::Doubts(thread, lane));
         let waits = beside.waits.get(&thread).cloned().unwrap_or_default();
@@ -202,6 +209,11 @@ impl Lanes {
         let parts = beside.collectives.get(&thread).cloned().unwrap_or_default();
         let name = format!("collective operations: {plain}");
         self.add_spread(parts, row.process, &name, |lane| LaneKind::Collectives(thread, lane));
+    }
+
+    /// The marks of a thread.
+    pub(super) fn marks_of(&self, thread: ThreadIndex) -> &[Mark] {
+        self.marks.get(&thread).map_or(&[][..], Vec::as_slice)
     }
 
     /// The lane of a wait of a thread, by its row; `u32::MAX` if it has none.

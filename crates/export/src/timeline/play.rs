@@ -3,7 +3,7 @@
 use super::codes::{sections_of, thread_of};
 use super::counters::{USEFUL_THREADS, WAITING_TASKS};
 use super::export::{Export, Record, Section};
-use super::lanes::{LaneKind, marks_of, time_of, within};
+use super::lanes::{LaneKind, time_of, within};
 use super::samples::Sample;
 use super::tables::Timeline;
 use std::cmp::Reverse;
@@ -189,7 +189,7 @@ impl Timeline<'_> {
                 }))
             }
             LaneKind::Doubts(thread, _) => {
-                let marks = marks_of(self.execution, thread);
+                let marks = self.lanes.marks_of(thread);
                 Box::new(rows.map(move |row| {
                     let mark = marks[*row as usize];
                     let code = self.codes.of_doubt(mark.doubt);

@@ -193,7 +193,12 @@ impl<'a> Timeline<'a> {
             Content::Doubts => (execution.uncertain.len() + execution.losses.len()) as u64,
             Content::ThreadWaits => self.lanes.count(|kind| matches!(kind, LaneKind::Waits(..))),
             Content::Wakes => of_arrows(ArrowKind::Wake),
-            Content::Samples => execution.samples.rows.len() as u64,
+            Content::Samples => {
+                let samples = &execution.samples;
+                let is_shown = |thread| (self.lane_of(thread) as usize) < self.lanes.rows.len();
+                let shown = samples.rows.iter().filter(|row| is_shown(row.thread));
+                shown.filter(|row| !samples.frames(row).is_empty()).count() as u64
+            }
         }
     }
 }
