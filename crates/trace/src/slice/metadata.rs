@@ -81,6 +81,9 @@ impl<'a> Declared<'a> {
             add_missing(&mut ovni["mark"], &marks);
         }
         if let Some(counters) = self.counters.take() {
+            if !metadata["nosv"].is_object() {
+                metadata["nosv"] = json!({});
+            }
             metadata["nosv"]["hwc"] = counters;
         }
         metadata

@@ -6,6 +6,7 @@
 use super::bytes::{first_u32, push};
 use crate::Event;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use taskscope_event::models::{messages, samples, wait};
 
 /// The number of a lock in its process.
@@ -42,8 +43,8 @@ pub(super) struct Waits<'a> {
     entries: Vec<(u32, Event<'a>)>,
     /// The last place of each function of MPI.
     calls: Vec<(u32, Event<'a>)>,
-    /// The last path of each called site, in the order of time.
-    call_paths: Vec<(u32, Event<'a>)>,
+    /// The last path of each called site.
+    call_paths: BTreeMap<u32, Event<'a>>,
     /// Locks that are still held.
     held: Vec<Hold<'a>>,
     /// The last finished hold of each lock.
@@ -94,9 +95,8 @@ impl<'a> Waits<'a> {
             wait::WAIT_END => return self.open.clear(),
             messages::CALL_SITE => return self.follow_call_site(event),
             samples::CALL_PATH => {
-                let site = first_u32(event.payload);
-                self.call_paths.retain(|(known, _)| *known != site);
-                return self.call_paths.push((site, *event));
+                self.call_paths.insert(first_u32(event.payload), *event);
+                return;
             }
             _ => return,
         };
@@ -151,7 +151,7 @@ impl<'a> Waits<'a> {
         }
         ended.chain(self.held.iter().copied()).for_each(|hold| hold.begin(clock_ns, own));
         let entries = self.entries.iter().chain(&self.calls).map(|(_, event)| event);
-        let paths = self.call_paths.iter().map(|(_, event)| event);
+        let paths = self.call_paths.values();
         for event in entries.chain(paths).chain(self.open.iter().filter(|_| is_wait_open)) {
             push(own, clock_ns, event.code, event.is_jumbo, event.payload);
         }
