@@ -195,7 +195,7 @@ pub struct CpuShortage {
     pub waiting_ns: u64,
     /// Nanoseconds without a CPU while signals had stopped the process.
     pub stopped_ns: u64,
-    /// Nanoseconds runnable without a CPU: `own_ns` + `waiting_ns`.
+    /// Nanoseconds runnable without a CPU: `own_ns` + `waiting_ns` − `stopped_ns`.
     pub runnable_ns: u64,
 }
 

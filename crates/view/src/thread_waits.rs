@@ -198,6 +198,22 @@ impl ThreadWaitTimes {
     }
 }
 
+/// Whether a function of HotSpot leaves a monitor of Java. The functions between it and the wake may be jumps, as in JDK 25.
+fn leaves_monitor(function: &str) -> bool {
+    const LEAVING: [&str; 9] = [
+        "ObjectMonitor::Exit",
+        "ObjectMonitor::exit",
+        "ObjectMonitor::wait",
+        "ObjectSynchronizer::exit",
+        "ObjectLocker::~ObjectLocker",
+        "InterpreterRuntime::monitorexit",
+        "Runtime1::monitorexit",
+        "SharedRuntime::complete_monitor_unlocking",
+        "SharedRuntime::monitor_exit",
+    ];
+    LEAVING.iter().any(|start| function.starts_with(start))
+}
+
 /// A place in words, and its code.
 type Written = (Option<String>, Option<CodePlace>);
 
@@ -273,7 +289,7 @@ impl WaitWords<'_> {
     pub fn leaves_monitor(&self, tie: Tie) -> bool {
         let Tie::Wakes(call) = tie else { return false };
         let code = self.session.places.code(call.site);
-        code.frame.function.as_deref().is_some_and(|name| name.starts_with("ObjectMonitor::Exit"))
+        code.frame.function.as_deref().is_some_and(leaves_monitor)
     }
 
     /// A call in which threads wait for an object of this kind.

@@ -24,8 +24,7 @@ export async function showAssembly(viewer, of, showLine) {
 
 /** @param {Viewer} viewer @param {any} found @param {{file?: string, line?: number}} of @param {(file: string, line: number) => void} showLine */
 function drawAssembly(viewer, found, of, showLine) {
-  const { functions, instructions, shown, missing, count } = found;
-  const own = shown === null ? null : functions[shown];
+  const { functions, instructions, shown, function: own, missing, count } = found;
   const most = Math.max(1, ...instructions.map((row) => row.samples));
   const short = (/** @type {string} */ file) => file.split('/').pop();
   let before = '';
@@ -40,7 +39,7 @@ function drawAssembly(viewer, found, of, showLine) {
       element('td', { class: 'code' }, fitText(one.text, 200), one.target === null ? '' : ` ${one.target > one.number ? '↓' : '↑'}`),
       element('td', {}, place && isNew ? element('button', { type: 'button', class: 'link', onclick: () => showLine(one.file, one.line) }, fitText(place, 40)) : ''));
   };
-  const list = /** @type {HTMLSelectElement} */ (element('select', { id: 'assembly-function', 'aria-label': 'Functions with samples', title: 'functions, most samples first', onchange: () => showAssembly(viewer, { function: Number(list.value) }, showLine) },
+  const list = /** @type {HTMLSelectElement} */ (element('select', { id: 'assembly-function', 'aria-label': 'Functions with samples', title: 'functions, most samples first', onchange: () => { if (list.value !== '') showAssembly(viewer, { function: Number(list.value) }, showLine); } },
     ...(shown === null ? [element('option', { value: '' }, '–')] : []),
     ...functions.map((one, at) => element('option', { value: at }, `${fitText(one.name, 60)}, ${formatNumberOf(one.samples, 'sample')}, ${formatTime(one.ns)}`))));
   if (shown !== null) list.value = String(shown);

@@ -34,9 +34,10 @@ export async function showSource(viewer, of = openedOf(viewer), line = 0) {
   const isNewest = viewer.turnPanel();
   const time = timeInQuestion(viewer);
   try {
-    const found = await viewer.source.json('source', { ...of, from: time.from, to: Math.max(time.to, time.from + 1) });
+    const found = await viewer.source.json('source', { ...of, ...(line ? { line } : {}), from: time.from, to: Math.max(time.to, time.from + 1) });
     if (!isNewest()) return;
-    if (found) drawSource(viewer, line ? { ...found, line } : found, time);
+    if (found) drawSource(viewer, found, time);
+    else if (of.file) viewer.say(`${of.file}: the run has no time in this file.`);
     else viewer.say('This place has no source: its file is not known (it needs debug information, -g).');
   } catch (error) {
     viewer.say(error);

@@ -94,11 +94,15 @@ export async function loadNested(viewer, isChosen = false) {
     const { rows, values, counters, is_cut: isCut, tells_more: tellsMore } = await viewer.source.played(NESTED, {});
     Object.assign(view, { rows, values });
     if (isCut) view.label += ' (deeper than shown)';
-    overview.counters.push(...counters);
+    // The server lists them itself once it knows them: after a reload, or for a second page.
+    const listed = new Set(overview.counters.map(({ name }) => name));
+    overview.counters.push(...counters.filter(({ name }) => !listed.has(name)));
     if (rows.length && tellsMore && viewer.opensPlainly && !timeline.views.includes(NESTED)) timeline.views = [...timeline.views, NESTED];
     if (!rows.length) {
       overview.views.splice(overview.views.indexOf(view), 1);
       timeline.views = timeline.views.filter((name) => name !== NESTED);
+      if (!timeline.views.length) timeline.views = ['state'];
+      if (isChosen) viewer.say('The run has no nested sections.');
     }
   } catch (error) {
     view.isAsked = false;

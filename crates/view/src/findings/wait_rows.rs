@@ -256,7 +256,9 @@ impl Row {
                 finding.evidence = format!("{share}; they wait in {}", shown.collect::<Vec<_>>().join(", "));
             }
             (Cause::BlockedSleep, ..) => {
-                finding.text = format!("threads sleep for {part} while CPUs are unused: {}", finding.place);
+                // Of workers it is not known whether CPUs were unused meanwhile.
+                let unused = if whose == Whose::Threads { " while CPUs are unused" } else { "" };
+                finding.text = format!("{} sleep for {part}{unused}: {}", whose.name(), finding.place);
             }
             (Cause::BlockedIo, ..) => {
                 finding.text = format!("{part} wait for a device: {}", finding.place);

@@ -33,8 +33,8 @@ const MAX_TABLE_ROWS: usize = 2000;
 const MIN_TABLE_ROWS: usize = 30;
 /// Lanes of device queues that are drawn.
 const LANES: usize = 256;
-/// Counters that are drawn.
-const COUNTERS: usize = 24;
+/// Counters that are drawn; others are not listed.
+pub(super) const COUNTERS: usize = 48;
 
 /// The report as one page of at most [`MAX_REPORT_BYTES`].
 pub fn report(page: &Page) -> String {
@@ -54,6 +54,7 @@ pub fn report(page: &Page) -> String {
     // The report is beside the overview.
     let drawn = Some(data_of(page, MAX_ROWS_BYTES));
     let mut overview = Overview { report: None, drawn, ..page.overview() };
+    overview.counters.truncate(COUNTERS);
     let mut text = page_of(&overview, &report, None);
     // With thousands of threads or places: first shorter tables, then fewer buckets, and at last shorter
     // names, if only very long names are left.

@@ -29,6 +29,8 @@ const MAX_ADDRESSES: usize = 50_000;
 pub struct AssemblyFacts {
     /// The shown function's place in `functions`; null without one.
     pub shown: Option<usize>,
+    /// The shown function, which `functions` need not have; null without one.
+    pub function: Option<SampledFunction>,
     /// Why there are no instructions; null if there are.
     pub missing: Option<String>,
     /// Its instructions, at most 4000 around the one with most samples.
@@ -93,11 +95,13 @@ impl Page {
         };
         let Some(function) = chosen.and_then(|at| known.functions.get(at)) else {
             return missing(match line {
+                _ if known.functions.is_empty() => "of no sample the file and the function are known",
                 Some(_) => "no sample was taken in a function at this line",
                 None => "no sample was taken in a function of this file",
             });
         };
         let shown = chosen.filter(|at| *at < MAX_FUNCTIONS);
+        let named = Some(function.facts.clone());
         let (process, place) = (function.process, function.place.clone());
         let code = self.names.ask(move |places| Some(places.instructions(process, &place)));
         match code {
@@ -120,9 +124,9 @@ impl Page {
                     let address = format!("{:x}", one.address);
                     InstructionFacts { address, text: one.text, target, file, line, samples, ns, number }
                 });
-                AssemblyFacts { shown, instructions: rows.collect(), count, ..facts }
+                AssemblyFacts { shown, function: named, instructions: rows.collect(), count, ..facts }
             }
-            Some(Err(why)) => AssemblyFacts { shown, missing: Some(why), ..facts },
+            Some(Err(why)) => AssemblyFacts { shown, function: named, missing: Some(why), ..facts },
             None => missing("the code cannot be read"),
         }
     }
@@ -137,16 +141,17 @@ impl Page {
         type Counts = (u64, u64, u64);
         let samples = &self.execution.samples;
         let mut counts: FxHashMap<(ProcessIndex, u64), Counts> = FxHashMap::default();
-        for sample in &samples.rows {
+        let selected = || samples.rows.iter().filter(|sample| self.execution.is_selected(sample.thread));
+        for sample in selected() {
             let Some(address) = samples.frames(sample).first() else { continue };
             let Some(thread) = self.execution.threads.get(sample.thread.index()) else { continue };
             let count = counts.entry((thread.process, *address)).or_insert((0, 0, sample.at));
-            (count.0, count.1) = (count.0 + 1, count.1 + sample.weight_ns);
+            (count.0, count.1) = (count.0 + 1, count.1.saturating_add(sample.weight_ns));
         }
         let mut counts: Vec<((ProcessIndex, u64), Counts)> = counts.into_iter().collect();
         counts.sort_unstable_by_key(|(key, (samples, ns, _))| (Reverse((*ns, *samples)), *key));
         counts.truncate(MAX_ADDRESSES);
-        let all = samples.rows.len() as u64;
+        let all = selected().count() as u64;
         self.names.ask(move |places| {
             // Processes of one program share its code.
             let mut numbers: FxHashMap<FunctionPlace, usize> = FxHashMap::default();
@@ -155,7 +160,7 @@ impl Page {
                 let Some((place, in_file)) = places.function_of(process, address, at) else { continue };
                 let frame = places.step(process, address, at, false).frame;
                 let number = *numbers.entry(place.clone()).or_insert_with(|| {
-                    let start = address - (in_file - place.start);
+                    let start = address.wrapping_sub(in_file - place.start);
                     let mut own = places.step(process, start, at, false);
                     let own = own.inlined_into.pop().unwrap_or(own.frame);
                     let short = place.path.rsplit('/').next().unwrap_or_default();
@@ -167,11 +172,12 @@ impl Page {
                 });
                 let function = &mut functions[number];
                 function.facts.samples += samples;
-                function.facts.ns += ns;
+                function.facts.ns = function.facts.ns.saturating_add(ns);
                 let here = function.at.entry(in_file).or_default();
-                *here = (here.0 + samples, here.1 + ns);
+                *here = (here.0 + samples, here.1.saturating_add(ns));
                 if let Some(line) = frame.file.zip(frame.line) {
-                    *function.lines.entry(line).or_default() += ns;
+                    let of_line = function.lines.entry(line).or_default();
+                    *of_line = of_line.saturating_add(ns);
                 }
             }
             functions.sort_by_key(|function| Reverse((function.facts.ns, function.facts.samples)));

@@ -27,8 +27,11 @@ impl CounterKind {
     pub fn all(page: &Page) -> Vec<CounterKind> {
         let tasks = [CounterKind::ReadyTasks, CounterKind::LiveTasks];
         let tasks = tasks.into_iter().filter(|_| !page.execution.tasks.is_empty());
-        let messages = &page.execution.communication.messages;
-        let bytes = messages.iter().any(|message| message.bytes != u64::MAX && message.bytes > 0);
+        let (start, end) = page.time();
+        let bytes = page.execution.whole().communication.messages.iter().any(|message| {
+            let is_there = message.sent < end && message.received > start;
+            is_there && message.bytes != u64::MAX && message.bytes > 0
+        });
         let recorded = page.known_nested().map_or(0, |nested| nested.counters.len());
         tasks
             .chain(bytes.then_some(CounterKind::BytesInFlight))
@@ -89,9 +92,10 @@ impl Page {
                 count_lives(known.map(|operation| (operation.append, operation.start)), end)
             }),
             CounterKind::BytesInFlight => self.bytes_in_flight.get_or_init(|| {
-                let messages = self.execution.communication.messages.iter();
+                // A part of a run lacks the messages that are received after it.
+                let messages = self.execution.whole().communication.messages.iter();
                 let known = messages.filter(|message| message.bytes != u64::MAX);
-                sum_of(known.map(|message| (message.sent, message.received, message.bytes)), end)
+                sum_of(known.map(|message| (message.sent, message.received, message.bytes)), self.time())
             }),
             CounterKind::Recorded(number) => &self.nested().counters[number].counter,
         }
@@ -110,24 +114,37 @@ fn count_lives(lives: impl Iterator<Item = (u64, u64)>, until: u64) -> Counter {
     Counter::from_lives(begins, ends, until)
 }
 
-/// Adds an amount at each begin and takes it away at its end.
-fn sum_of(amounts: impl Iterator<Item = (u64, u64, u64)>, until: u64) -> Counter {
-    let mut steps: Vec<(u64, i64)> = Vec::with_capacity(2 * amounts.size_hint().0);
+/// Adds an amount at each begin and takes it away at its end; the sum in a part of the time.
+fn sum_of(amounts: impl Iterator<Item = (u64, u64, u64)>, part: (u64, u64)) -> Counter {
+    let mut steps: Vec<(u64, i128)> = Vec::with_capacity(2 * amounts.size_hint().0);
     for (begin, end, amount) in amounts {
-        let amount = i64::try_from(amount).unwrap_or(i64::MAX);
+        let amount = i128::from(amount);
         steps.extend([(begin, amount), (end.max(begin), -amount)]);
     }
     steps.sort_unstable_by_key(|(at, _)| *at);
-    let mut sum = 0_i64;
+    let mut sum = 0_i128;
     let mut changes: Vec<(u64, i64)> = Vec::new();
     for (at, step) in steps {
-        sum = sum.saturating_add(step);
+        sum += step;
+        let shown = i64::try_from(sum).unwrap_or(i64::MAX);
         match changes.last_mut().filter(|(last, _)| *last == at) {
-            Some((_, value)) => *value = sum,
-            None => changes.push((at, sum)),
+            Some((_, value)) => *value = shown,
+            None => changes.push((at, shown)),
         }
     }
-    Counter::from_changes(changes, until)
+    counter_of_part(changes, part)
+}
+
+/// A counter in a part of the time, from its values over a longer one.
+pub(super) fn counter_of_part(mut changes: Vec<(u64, i64)>, (start, end): (u64, u64)) -> Counter {
+    let before_end = changes.partition_point(|(at, _)| *at < end);
+    changes.truncate(before_end);
+    let begun = changes.partition_point(|(at, _)| *at <= start);
+    changes.drain(..begun.saturating_sub(1));
+    if let Some((at, _)) = changes.first_mut() {
+        *at = start.max(*at);
+    }
+    Counter::from_changes(changes, end)
 }
 
 /// A counter in the buckets of a window; null if unknown.

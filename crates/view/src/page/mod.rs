@@ -213,7 +213,7 @@ impl Page {
         let report = report_with_paths(&session, analysis, problems);
         let clocks = crate::info::clocks(&session);
         let findings = findings_of(&session, analysis);
-        let queues = Queues::of(&session.devices);
+        let queues = Queues::of(&session.devices, session.times);
         let queued = queues.queues().iter().map(|_| OnceLock::new()).collect();
         let streams = session.streams.iter().map(|stream| (stream.path.clone(), stream.thread.index()));
         let tracks_by_stream = streams.collect();
@@ -323,7 +323,10 @@ impl Page {
 
 /// Begin and end of a run, on its own clock.
 fn time_of(execution: &Execution, queues: &Queues) -> (u64, u64) {
-    match (execution.range(), queues.range()) {
+    // Operations may reach out of a part of a run.
+    let (low, high) = execution.part_of_time();
+    let of_queues = queues.range().map(|(first, last)| (first.clamp(low, high), last.clamp(low, high)));
+    match (execution.range(), of_queues) {
         (range, None) => range,
         ((0, 0), Some(range)) => range,
         ((start, end), Some((first, last))) => (start.min(first), end.max(last)),

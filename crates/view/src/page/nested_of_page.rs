@@ -1,7 +1,7 @@
 //! The nested sections and the recorded counters of a page: where they come from, and what is sent of them.
 
 use super::Page;
-use super::counters::CounterKind;
+use super::counters::{CounterKind, counter_of_part};
 use super::nested::{Interval, NESTED, Nested, RecordedCounter, Words};
 use super::shown::NameAndLabel;
 use super::values::{ValueFacts, ViewRow};
@@ -10,7 +10,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::sync::Arc;
-use taskscope_execution::lod::Counter;
 use taskscope_execution::{NO_TIME, ThreadIndex};
 use taskscope_session::instrumentation::{MarkKind, Marks};
 
@@ -145,7 +144,7 @@ impl Page {
                 let unit = unit.map(|unit| format!(" [{}]", word(unit))).unwrap_or_default();
                 let of = self.process_words(process).map(|of| format!("{of}: ")).unwrap_or_default();
                 let label = format!("{of}{}{unit}, last value", word(name));
-                RecordedCounter { label, counter: Counter::from_changes(points, self.time().1) }
+                RecordedCounter { label, counter: counter_of_part(points, self.time()) }
             };
         counters.into_iter().map(counter).collect()
     }

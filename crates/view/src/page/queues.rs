@@ -5,7 +5,7 @@ use super::packing::packed_values;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use taskscope_execution::devices::{Class, Devices, Operation};
 use taskscope_execution::lod::{Flags, Marks, Values, Window};
 use taskscope_session::model_views::ValueRow;
@@ -119,17 +119,24 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// The queues of a session.
-    pub fn of(devices: &Devices) -> Queues {
+    /// The queues of a session, with what waits or runs in a part of the time.
+    pub fn of(devices: &Devices, part: (u64, u64)) -> Queues {
+        let is_there = |time| taskscope_analysis::devices::reaches_into(time, part);
+        let is_in = |o: &&Operation| {
+            let from = if o.append > 0 { o.append.min(o.start) } else { o.start };
+            o.start > 0 && o.end >= o.start && is_there((from, o.end))
+        };
         let queues = devices.queues.iter().map(|queue| {
-            let timed = queue.operations.iter().filter(|o| o.start > 0 && o.end >= o.start);
+            let timed = queue.operations.iter().filter(is_in);
             Queue {
                 name: queue.name.clone(),
                 device: queue.device.clone(),
                 pid: queue.pid,
                 names: queue.names.clone(),
                 operations: timed.filter_map(shown).collect(),
-                lost: queue.lost.iter().map(|lost| lost.append).filter(|at| *at > 0).collect(),
+                lost: (queue.lost.iter().map(|lost| lost.append))
+                    .filter(|at| *at > 0 && is_there((*at, *at)))
+                    .collect(),
             }
         });
         Queues::new(queues.collect())
@@ -143,12 +150,15 @@ impl Queues {
         let mut number_of = HashMap::from([(String::new(), UNNAMED)]);
         for (number, queue) in queues.iter_mut().enumerate() {
             queue.operations.sort_by_key(|o| (o.start, Reverse(o.end), o.seq));
-            let mut numbers: Vec<u32> = queue.operations.iter().map(|o| o.lane).collect();
-            numbers.sort_unstable();
-            numbers.dedup();
-            if numbers.is_empty() && !queue.lost.is_empty() {
-                numbers.push(0);
+            // Once over all operations: a trace may name a lane of its own for each.
+            let mut of_lanes: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+            for (index, operation) in queue.operations.iter().enumerate() {
+                of_lanes.entry(operation.lane).or_default().push(index as u32);
             }
+            if of_lanes.is_empty() && !queue.lost.is_empty() {
+                of_lanes.insert(0, Vec::new());
+            }
+            let first = of_lanes.keys().next().copied();
             let value_of = queue.names.iter().map(|name| {
                 *number_of.entry(name.clone()).or_insert_with(|| {
                     names.push(name.clone());
@@ -156,12 +166,11 @@ impl Queues {
                 })
             });
             let value_of: Vec<i64> = value_of.collect();
-            let lane_of = |lane: &u32| Lane {
+            let lane_of = |(lane, rows): (u32, Vec<u32>)| Lane {
                 queue: number,
-                lane: *lane,
-                ..Lane::of(queue, *lane, &value_of, Some(lane) == numbers.first())
+                ..Lane::of(queue, (lane, &rows), &value_of, Some(lane) == first)
             };
-            lanes.extend(numbers.iter().map(lane_of));
+            lanes.extend(of_lanes.into_iter().map(lane_of));
         }
         Queues { queues, lanes, names }
     }
@@ -190,9 +199,11 @@ impl Queues {
 
     /// The rows as a page lists them, with the track of a thread by process and thread id.
     pub fn list(&self, track_of: impl Fn(Option<i64>, i64) -> Option<usize>) -> LaneList {
+        let mut counts = vec![0_usize; self.queues.len()];
+        self.lanes.iter().for_each(|lane| counts[lane.queue] += 1);
         let rows = self.lanes.iter().enumerate().map(|(row, lane)| {
             let queue = &self.queues[lane.queue];
-            let several = self.lanes.iter().filter(|other| other.queue == lane.queue).count() > 1;
+            let several = counts[lane.queue] > 1;
             let label =
                 if several { format!("{} lane {}", queue.name, lane.lane) } else { queue.name.clone() };
             let mut by_thread: HashMap<i64, usize> = HashMap::new();
@@ -316,7 +327,7 @@ impl Queues {
         })
     }
 
-    /// The operations that a thread submitted in `[low, high]` of the trace's clock, with their rows, by begin.
+    /// The operations that a thread submitted in `[low, high)` of the trace's clock, with their rows, by begin.
     pub(super) fn submitted(
         &self,
         pid: Option<i64>,
@@ -328,7 +339,7 @@ impl Queues {
             let is_of_process = queue.pid.is_none() || queue.pid == pid;
             let operations = lane.operations.iter().filter_map(|at| queue.operations.get(*at as usize));
             let own = operations.filter(move |o| {
-                is_of_process && o.thread == tid && o.append > 0 && o.append >= low && o.append <= high
+                is_of_process && o.thread == tid && o.append > 0 && o.append >= low && o.append < high
             });
             let name = |o: &QueueOperation| queue.names.get(o.name as usize).map_or("", String::as_str);
             own.map(move |o| (row, *o, name(o))).collect::<Vec<_>>()
@@ -373,11 +384,11 @@ fn shown(operation: &Operation) -> Option<QueueOperation> {
 }
 
 impl Lane {
-    fn of(queue: &Queue, lane: u32, value_of: &[i64], takes_losses: bool) -> Lane {
+    fn of(queue: &Queue, (lane, rows): (u32, &[u32]), value_of: &[i64], takes_losses: bool) -> Lane {
         let mut values = Values::default();
         let mut operations = Vec::new();
         let mut cursor = None;
-        for (index, operation) in queue.operations.iter().enumerate().filter(|(_, o)| o.lane == lane) {
+        for (index, operation) in rows.iter().map(|index| (*index, &queue.operations[*index as usize])) {
             // Lanes of damaged traces may overlap; shorter operations are shown as one nanosecond.
             let start = cursor.map_or(operation.start, |cursor: u64| operation.start.max(cursor));
             if let Some(cursor) = cursor.filter(|cursor| *cursor < start) {
@@ -387,7 +398,7 @@ impl Lane {
             }
             values.start.to_mut().push(start);
             values.value.to_mut().push(value_of.get(operation.name as usize).copied().unwrap_or(UNNAMED));
-            operations.push(index as u32);
+            operations.push(index);
             cursor = Some(operation.end.max(start.saturating_add(1)));
         }
         values.end = cursor.unwrap_or(0);

@@ -84,6 +84,8 @@ pub enum SourceOf {
     Section(ThreadIndex, u64),
     /// A file, as the compiler recorded it, which must be one of the run.
     File(String),
+    /// A line of such a file.
+    Line(String, u32),
     /// The one with most time.
     Hottest,
 }
@@ -125,7 +127,10 @@ impl Page {
                 (whole_name(&file, &of_run).unwrap_or(file), line)
             }
             // It may have no time in the range.
-            SourceOf::File(file) if !of_run.contains(file.as_str()) => return None,
+            SourceOf::File(file) | SourceOf::Line(file, _) if !of_run.contains(file.as_str()) => return None,
+            SourceOf::Line(file, line) => {
+                (whole_name(file, &of_run).unwrap_or_else(|| file.clone()), Some(*line))
+            }
             SourceOf::File(file) => (whole_name(file, &of_run).unwrap_or_else(|| file.clone()), None),
             SourceOf::Hottest => (files.first().map(|row| row.file.clone()).unwrap_or_default(), None),
         };

@@ -431,7 +431,8 @@ fn source(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
     let of = match query.text("file") {
         "" if query.text("track").is_empty() => SourceOf::Hottest,
         "" => SourceOf::Section(query.track(page, "track")?, query.number("at")?),
-        file => SourceOf::File(file.to_string()),
+        file if query.text("line").is_empty() => SourceOf::File(file.to_string()),
+        file => SourceOf::Line(file.to_string(), u32::try_from(query.number("line")?).unwrap_or(u32::MAX)),
     };
     json(&page.source(&of, query.number("from")?, query.number("to")?))
 }

@@ -35,7 +35,7 @@ use words::{
 /// Blocks of a thread: seven columns of sections, nine of its pyramid.
 const OF_THREAD: usize = 16;
 /// Tables, which follow the threads; after them the tasks, then two blocks of each device queue.
-const TABLES: usize = 10;
+const TABLES: usize = 11;
 /// Holds and dependences, after the tables, which stay in the file.
 const HOLDS: usize = TABLES;
 const DEPENDENCES: usize = HOLDS + 1;
@@ -93,7 +93,7 @@ impl Page {
             holds,
             dependences,
             losses,
-            off_cpu: _,
+            off_cpu,
             blocked,
             system_time,
             // Their results are in the report.
@@ -198,6 +198,7 @@ impl Page {
             words(uncertain, |u| [pair(u.thread.0, u.doubt as u32), u.start, u.end]),
             words(calls, words_of_call),
             words(blocked, |off| [u64::from(off.thread.0), off.start, off.end]),
+            words(off_cpu, |off| [u64::from(off.thread.0), off.start, off.end]),
         ];
         blocks.extend(tables.iter().map(Column::as_bytes));
         let activities = activities.stored();
@@ -322,11 +323,10 @@ impl Page {
             end,
             cause: SystemCause::ALL.get(cause as usize).copied().unwrap_or(SystemCause::NoCpu),
         });
-        execution.blocked = rows_of(&table(9)?, |[thread, start, end]| OffCpu {
-            thread: ThreadIndex(low(thread)),
-            start,
-            end,
-        });
+        let off_cpu =
+            |[thread, start, end]: [u64; 3]| OffCpu { thread: ThreadIndex(low(thread)), start, end };
+        execution.blocked = rows_of(&table(9)?, off_cpu);
+        execution.off_cpu = rows_of(&table(10)?, off_cpu);
         execution.communication.calls = rows_of(&table(8)?, call_of_words);
         execution.communication.messages =
             rows_of(&table(QUEUES + 2 * header.queues.len())?, message_of_words);
