@@ -31,6 +31,7 @@ pub fn finish() -> usize {
         // SAFETY: registered by `attach`, and no longer in the list.
         .filter(|recorder| !unsafe { thread::close_from_outside(recorder.cast::<ThreadRecorder>(), process) })
         .count();
+    process.wait_for_beginning_threads();
     // Last, as the threads run until here.
     process.os_time.finish();
     left

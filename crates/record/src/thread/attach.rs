@@ -52,6 +52,7 @@ pub fn attach_with(user: *mut (), closer: Closer, options: Options) -> bool {
     if REFUSED_IN.get() == this_process {
         return false;
     }
+    let Some(_beginning) = process.begin_thread() else { return false };
     let turn = turns::wait();
     let Some((identity, standard, own, samples, memory)) = prepare(process, options) else {
         REFUSED_IN.set(this_process);
