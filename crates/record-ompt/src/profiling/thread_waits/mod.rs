@@ -87,7 +87,7 @@ impl ThreadWaits {
         self.millicpus.store(millicpus, Relaxed);
     }
 
-    /// Takes the events until a moment ago, or until a wake whose event is not stored yet; at time `now`.
+    /// Takes the events until a moment ago, or until an announced wake without its event; at time `now`.
     pub fn round(&self, now: u64) {
         self.take_until(self.known_until(now), false);
     }
