@@ -152,6 +152,8 @@ fn count_of(all: bool) -> u32 {
 pub struct WakePlace {
     site: u32,
     call: WaitCall,
+    /// Whether a profile waits for the event.
+    is_announced: bool,
 }
 
 /// This thread is about to make a call that returns to `caller` and may wake others. Returns the call's place. [`wake_is_over`] follows.
@@ -160,6 +162,7 @@ pub fn prepare_to_wake(caller: usize) -> WakePlace {
     with_moment(|moment| {
         if moment.counts_waits() {
             place.call = moment.wait_call(caller as *const c_void);
+            place.is_announced = true;
             return moment.announce_wake();
         }
         place.site = site(moment, caller);
@@ -191,8 +194,10 @@ pub fn has_woken(kind: u32, object: usize, place: WakePlace, threads: Woken) {
 }
 
 /// The call that [`prepare_to_wake`] was called before is over; threads that it woke are recorded.
-pub fn wake_is_over() {
-    with_untimed_moment(|moment| moment.wake_is_over());
+pub fn wake_is_over(place: WakePlace) {
+    if place.is_announced {
+        with_untimed_moment(|moment| moment.wake_is_over());
+    }
 }
 
 /// The threads that a call has woken.

@@ -131,14 +131,14 @@ pub unsafe fn call(caller: usize, arguments: [usize; 6], next: Syscall) -> c_lon
             let (place, waiters) = (events::prepare_to_wake(caller), counter.load(Relaxed));
             let result = whole();
             wakes(address, waiters, place, (most, result));
-            events::wake_is_over();
+            events::wake_is_over(place);
             result
         }
         Operation::Requeue(most, to) => {
             let (place, waiters) = (events::prepare_to_wake(caller), counter.load(Relaxed));
             let result = whole();
             wakes(address, waiters, place, (most, result.min(c_long::from(most))));
-            events::wake_is_over();
+            events::wake_is_over(place);
             // The result counts the woken and the requeued threads.
             let moved = result.saturating_sub(c_long::from(most)).clamp(0, c_long::from(u32::MAX)) as u32;
             requeue(requeued(address).map_or(address, |entry| entry.take(moved).0), to, moved);
@@ -154,7 +154,7 @@ pub unsafe fn call(caller: usize, arguments: [usize; 6], next: Syscall) -> c_lon
             let of_first = result.min(c_long::from(most)).min(c_long::from(waiters) + c_long::from(others));
             wakes(address, waiters, place, (most, of_first));
             wakes(second, of_second, place, (c_int::MAX - 1, result - of_first.max(0)));
-            events::wake_is_over();
+            events::wake_is_over(place);
             result
         }
         Operation::Other => whole(),

@@ -33,7 +33,6 @@ struct Location {
 pub struct Locations<'a> {
     table: &'a Table,
     plan: &'a Plan,
-    root: PathBuf,
     locations: Vec<Location>,
     /// By file: the thread of nearly all its records.
     main_threads: Vec<Option<u32>>,
@@ -57,7 +56,7 @@ impl<'a> Locations<'a> {
             });
         }
         let main_threads = main_threads(table);
-        Ok(Locations { table, plan, root: root.to_owned(), locations, main_threads, foreign: Vec::new() })
+        Ok(Locations { table, plan, locations, main_threads, foreign: Vec::new() })
     }
 
     pub fn take(&mut self, output: &Output) -> Result<(), Error> {
@@ -198,7 +197,6 @@ impl<'a> Locations<'a> {
                 anomalies,
             });
         }
-        let _ = &self.root;
         Ok(account::Imported {
             records: self.table.rows.len() as u64,
             held_peak: queues.iter().map(|queue| queue.held_peak).sum(),
