@@ -11,6 +11,9 @@
 //! | taskwait, taskgroup, taskyield in a task | its descendants |
 //! | the same in a thread's own part of a region | descendants of that part |
 //!
+//! Pools are nested: that of a task is in that of each of its ancestors, all are in that of the team. So of two pools one contains
+//! the other, or they have no task in common; who takes a task takes it from all pools around.
+//!
 //! Data flow: waits without a CPU → their pools and times → ready times of the tasks in these → numbers of ready tasks
 //! of each pool over time. Nothing is computed of a run in which no waiting worker lacks a CPU.
 //!
@@ -68,8 +71,8 @@ impl PoolKey {
 #[derive(Default)]
 pub(super) struct ReadyTasks {
     numbers: FxHashMap<PoolKey, PoolNumber>,
-    /// By pool: that of its team.
-    pub team_of: Vec<PoolNumber>,
+    /// By pool: the smallest one around it; none around that of a team.
+    around: Vec<Option<PoolNumber>>,
     /// By pool: the region of its team.
     regions: Vec<RegionIndex>,
     /// Time, pool, and the number of ready tasks in it from then on; by time.
@@ -116,6 +119,7 @@ impl ReadyTasks {
         if !execution.tasks.is_empty() {
             let asked = ready.add_pools(execution, members);
             if !asked.is_empty() {
+                ready.nest(execution);
                 let facts = facts.get_or_init(|| TaskFacts::of(execution));
                 ready.count(execution, (facts, processes), &asked, members.len());
             }
@@ -131,15 +135,53 @@ impl ReadyTasks {
         PoolKey::of(thread, section).and_then(|key| self.numbers.get(&key)).copied()
     }
 
+    /// Number of pools.
+    pub fn pools(&self) -> usize {
+        self.around.len()
+    }
+
+    /// A pool and those around it, the smallest first.
+    pub fn with_those_around(&self, pool: PoolNumber) -> impl Iterator<Item = usize> + '_ {
+        let first = Some(pool);
+        std::iter::successors(first, |pool| self.around[*pool as usize]).map(|pool| pool as usize)
+    }
+
     /// Adds the pool of a wait in a region, and that of its team.
     fn add(&mut self, key: PoolKey, region: RegionIndex) {
         for key in [PoolKey::Team(region), key] {
-            let next = self.team_of.len() as PoolNumber;
+            let next = self.regions.len() as PoolNumber;
             if *self.numbers.entry(key).or_insert(next) == next {
-                self.team_of.push(self.numbers[&PoolKey::Team(region)]);
                 self.regions.push(region);
             }
         }
+    }
+
+    /// Finds the pool around each one.
+    fn nest(&mut self, execution: &Execution) {
+        self.around = vec![None; self.regions.len()];
+        for (key, pool) in &self.numbers {
+            let team = self.numbers.get(&PoolKey::Team(self.regions[*pool as usize])).copied();
+            self.around[*pool as usize] = match key {
+                PoolKey::Team(_) => None,
+                PoolKey::Implicit(..) => team,
+                PoolKey::Task(task) => self.around_task(execution, *task, *pool).or(team),
+            };
+        }
+    }
+
+    /// The smallest pool of an ancestor around the one of a task.
+    fn around_task(&self, execution: &Execution, task: TaskIndex, pool: PoolNumber) -> Option<PoolNumber> {
+        let mut found = None;
+        for_each_ancestor(execution, task, |key| {
+            let number = self.numbers.get(&key).copied().filter(|number| {
+                // In a damaged trace a task may be its own ancestor.
+                let is_older = !matches!(key, PoolKey::Task(ancestor) if ancestor >= task);
+                is_older && self.regions[*number as usize] == self.regions[pool as usize]
+            });
+            found = found.or(number);
+            found.is_none()
+        });
+        found
     }
 
     /// Adds the pools of waits without a CPU; returns the times of these waits.
@@ -176,7 +218,7 @@ impl ReadyTasks {
         limit: usize,
     ) {
         let tasks = &execution.tasks;
-        let mut times: Vec<PoolTimes> = vec![PoolTimes::default(); self.team_of.len()];
+        let mut times: Vec<PoolTimes> = vec![PoolTimes::default(); self.pools()];
         let own = processes.iter().filter_map(|process| facts.of_process.get(process.index()));
         for task in own.flatten().copied() {
             let row = task.index();
@@ -202,25 +244,36 @@ impl ReadyTasks {
 
     /// Passes the pools with a task to `take`: those of its team and of its ancestors in it.
     fn for_each_pool(&self, execution: &Execution, task: TaskIndex, mut take: impl FnMut(PoolNumber)) {
-        let tasks = &execution.tasks;
-        let region = tasks.region[task.index()];
+        let region = execution.tasks.region[task.index()];
         let mut take = |key: PoolKey| {
             let number = self.numbers.get(&key).copied();
             number.filter(|number| self.regions[*number as usize] == region).into_iter().for_each(&mut take);
         };
         take(PoolKey::Team(region));
-        let mut child = task.index();
-        for _ in 0..MAX_DEPTH {
-            let parent = tasks.parent[child];
-            if !parent.is_some() {
-                return take(PoolKey::Implicit(tasks.creator[child], tasks.region[child]));
-            }
-            take(PoolKey::Task(parent));
-            if parent.index() >= tasks.len() {
-                return;
-            }
-            child = parent.index();
+        for_each_ancestor(execution, task, |key| {
+            take(key);
+            true
+        });
+    }
+}
+
+/// Passes the ancestors of a task to `go_on`, the nearest first, until it returns false.
+fn for_each_ancestor(execution: &Execution, task: TaskIndex, mut go_on: impl FnMut(PoolKey) -> bool) {
+    let tasks = &execution.tasks;
+    let mut child = task.index();
+    for _ in 0..MAX_DEPTH {
+        if child >= tasks.len() {
+            return;
         }
+        let parent = tasks.parent[child];
+        if !parent.is_some() {
+            go_on(PoolKey::Implicit(tasks.creator[child], tasks.region[child]));
+            return;
+        }
+        if !go_on(PoolKey::Task(parent)) {
+            return;
+        }
+        child = parent.index();
     }
 }
 

@@ -92,7 +92,7 @@ pub(super) struct Sweep<'o> {
     next_ready: usize,
     /// By pool: ready tasks.
     ready_now: Vec<u32>,
-    /// The same of the pools of waiting workers, without the tasks that are taken or missed by one.
+    /// The same of the pools of waiting workers and those around, without the tasks that are taken or missed by one.
     left: Vec<u32>,
     out: &'o mut Vec<SystemTime>,
 }
@@ -123,8 +123,8 @@ impl Sweep<'_> {
             crowds: crowds.collect(),
             ready,
             next_ready: 0,
-            ready_now: vec![0; ready.team_of.len()],
-            left: vec![0; ready.team_of.len()],
+            ready_now: vec![0; ready.pools()],
+            left: vec![0; ready.pools()],
             out,
         }
     }
@@ -254,18 +254,17 @@ impl Sweep<'_> {
     /// Chooses those of the waiting workers without a CPU that would have a ready task: at most as many as there are tasks beyond
     /// those for waiting workers on CPUs; first those that were chosen before.
     fn miss(&mut self) {
-        let (team_of, left) = (&self.ready.team_of, &mut self.left);
+        let (ready, left) = (self.ready, &mut self.left);
         for pool in self.lanes.iter().filter_map(|lane| lane.now.pool) {
-            for pool in [pool, team_of[pool as usize]] {
-                left[pool as usize] = self.ready_now[pool as usize];
+            for pool in ready.with_those_around(pool) {
+                left[pool] = self.ready_now[pool];
             }
         }
         let mut take = |pool: PoolNumber| {
-            let (pool, team) = (pool as usize, team_of[pool as usize] as usize);
-            let takes = left[pool] > 0 && left[team] > 0;
+            // All pools of one task are in each other: tasks suffice if each pool has one for each wait in it.
+            let takes = ready.with_those_around(pool).all(|pool| left[pool] > 0);
             if takes {
-                left[pool] -= 1;
-                left[team] -= u32::from(team != pool);
+                ready.with_those_around(pool).for_each(|pool| left[pool] -= 1);
             }
             takes
         };

@@ -356,3 +356,62 @@ fn ready_tasks_do_not_matter_to_workers_beyond_the_cpus() {
         assert_eq!(times(&execution, 2), [(Oversubscribed, 100)]);
     }
 }
+
+/// Three workers: the first one works, the second one waits in task 0 for its children, the third one in task 1, a child of
+/// task 0. More tasks: when each is created and begins, on the first worker, and its parent.
+fn nested_waits(tasks: &[(u64, u64, TaskIndex)]) -> Execution {
+    let mut builder = ExecutionBuilder::new();
+    let process = builder.add_process("host.1", 1);
+    let (region, ty) = (RegionIndex(0), TypeIndex(0));
+    let in_region = |state, task| Section { region, task, ..Section::of(state) };
+    builder.define(Definition::Type { ty, process, label: "" });
+    let kind = TypeKind::Task { flags: EXPLICIT };
+    builder.define(Definition::TypeSite { ty, site: SiteIndex(0), kind });
+    let none = TaskIndex::NONE;
+    let mut events: Vec<(u64, u32, Change)> = Vec::new();
+    for (worker, task, state) in [(0, none, Task), (1, TaskIndex(0), Taskwait), (2, TaskIndex(1), Taskwait)] {
+        builder.add_thread(process, i64::from(worker));
+        events.push((0, worker, Change::ThreadWorks));
+        if task.is_some() {
+            let parent = if worker == 1 { none } else { TaskIndex(0) };
+            events.push((0, worker, Change::TaskCreated { task, ty, parent, region }));
+            events.push((0, worker, Change::TaskStarts { task }));
+        }
+        events.push((0, worker, Change::Becomes(in_region(state, task))));
+        events.push((100, worker, Change::ThreadEnds));
+    }
+    for (row, (created, began, parent)) in (2..).zip(tasks) {
+        let task = TaskIndex(row);
+        events.push((*created, 2, Change::TaskCreated { task, ty, parent: *parent, region }));
+        events.push((*began, 0, Change::TaskStarts { task }));
+    }
+    events.sort_by_key(|event| event.0);
+    for (at, worker, change) in events {
+        builder.event(ThreadIndex(worker), at);
+        builder.change(ThreadIndex(worker), at, change);
+    }
+    let mut execution = builder.finish();
+    let allowed = CpuSet::of(0..3);
+    execution.processes[0].cpus = Some(CpuFacts { allowed, ..CpuFacts::default() });
+    off(execution, &[(1, 10, 80), (2, 10, 80)])
+}
+
+#[test]
+fn a_task_is_missed_once_also_if_waits_in_nested_tasks_may_take_it() {
+    let (none, outer, inner) = (TaskIndex::NONE, TaskIndex(0), TaskIndex(1));
+    let lost = |tasks: &[(u64, u64, TaskIndex)]| {
+        let execution = nested_waits(tasks);
+        [1, 2].map(|thread| {
+            let of = times(&execution, thread);
+            of.iter().filter(|(state, _)| *state == OutOfCpu).map(|(_, ns)| ns).sum::<u64>()
+        })
+    };
+    // Both waits may take the child of the inner task. The other task of the team is for neither.
+    assert_eq!(lost(&[(20, 50, inner), (20, 60, none)]), [30, 0]);
+    // The second task is for the outer wait alone, whichever of the two it takes.
+    assert_eq!(lost(&[(20, 50, inner), (30, 60, outer)]), [40, 20]);
+    assert_eq!(lost(&[(20, 50, outer), (20, 60, outer)]), [40, 0]);
+    assert_eq!(lost(&[(20, 50, inner), (20, 50, inner)]), [30, 30]);
+    // Of a child that is its own ancestor, as in a damaged trace, nothing is known.
+    assert_eq!(lost(&[(20, 50, TaskIndex(2))]), [0, 0]);
+}
