@@ -1,6 +1,6 @@
 //! The largest losses, each with its cause.
 
-use crate::blame::{Charge, Culprit, undirected};
+use crate::blame::{Charge, Culprit};
 use crate::by_state::ByState;
 use crate::entries::Entries;
 use crate::grain::{Grain, Grains};
@@ -65,8 +65,8 @@ pub struct Finding {
     pub starting_ns: u64,
     /// Confidence in the cause.
     pub confidence: Confidence,
-    /// Percent of its waits in which the waiting workers could run and had no CPU, if that is much, the finding is about tasks that
-    /// run alone, and it is not known whether others were ready. Otherwise 0.
+    /// Percent of its waits in which, at most, the waiting workers could run and had no CPU while it is not known whether a task was
+    /// ready; 0 if that does not lower the confidence.
     pub no_cpu_percent: u64,
     /// Tasks created by code of the culprit's kind, if that is relevant.
     pub tasks_created: u64,
@@ -126,8 +126,8 @@ pub(crate) struct Facts<'e> {
     has_sections: bool,
     /// The time of all workers without a CPU.
     shortage: CpuShortage,
-    /// Percent of the waits charged to culprits in which the waiting workers had no CPU, if ready tasks are not known.
-    without_cpu: FxHashMap<Culprit, u64>,
+    /// Nanoseconds of waits for tasks that may have been waits for a CPU ([`Execution::unsure_waits_ns`]).
+    unsure_ns: u64,
     /// From the begin of the first task to the end of the last one, if CPUs that are workers wait mostly outside of it.
     lacks_tasks_outside: Option<(u64, u64)>,
 }
@@ -158,7 +158,7 @@ impl<'e> Facts<'e> {
             grains: Grains::of(execution, ledger, charges, types),
             in_code: ledger.in_code(),
             created,
-            without_cpu: waits_without_cpu(execution, charges, &shortage),
+            unsure_ns: unsure_waits_ns(execution, charges, &shortage),
             shortage,
             charged: charges.iter().map(|charge| (charge.culprit, charge.by_state)).collect(),
             has_sections: ledger.causes.iter().any(|row| row.state.group() == Group::Runtime),
@@ -219,33 +219,22 @@ fn is_for_locks(by_state: &ByState) -> bool {
 /// Percent of the waits of a finding that are waits for locks, if it is one of locks.
 const MIN_LOCK_PERCENT: u128 = 90;
 
-/// Percent of the waits of a finding from which on workers without a CPU make it unsure, or very unsure, that no task was ready.
-const NO_CPU_PERCENTS: (u64, u64) = (30, 70);
+/// Nanoseconds of waits that may have been waits for a CPU; 0 if no waits are charged to tasks.
+fn unsure_waits_ns(execution: &Execution, charges: &[Charge], shortage: &CpuShortage) -> u64 {
+    let is_of_task = |charge: &Charge| matches!(charge.culprit, Culprit::Code(State::Task, _));
+    match shortage.waiting_ns > 0 && charges.iter().any(is_of_task) {
+        true => execution.unsure_waits_ns(),
+        false => 0,
+    }
+}
 
-/// Percent of the waits charged to each culprit in which the waiting workers could run and had no CPU, if ready tasks are not known;
-/// empty if that cannot be much of a charge on tasks.
-fn waits_without_cpu(
-    execution: &Execution,
-    charges: &[Charge],
-    shortage: &CpuShortage,
-) -> FxHashMap<Culprit, u64> {
-    let percent = |part: u64, all: u64| (u128::from(part.min(all)) * 100 / u128::from(all.max(1))) as u64;
-    let may_be_much = |charge: &Charge| {
-        matches!(charge.culprit, Culprit::Code(State::Task, _))
-            && percent(shortage.waiting_ns, charge.total()) >= NO_CPU_PERCENTS.0
-    };
-    if !execution.knows_off_cpu() || !charges.iter().any(may_be_much) || execution.knows_ready_tasks() {
-        return FxHashMap::default();
+/// Confidence that the culprit is known, which is sure for a part of the loss.
+fn confidence_of(sure_ns: u64, ns: u64) -> Confidence {
+    match sure_ns as f64 / ns.max(1) as f64 {
+        share if share >= 0.7 => Confidence::High,
+        share if share >= 0.3 => Confidence::Medium,
+        _ => Confidence::Low,
     }
-    let mut with_cpu: FxHashMap<Culprit, u64> = FxHashMap::default();
-    for (entry, ns) in undirected(&execution.with_waits_off_cpu()).0 {
-        *with_cpu.entry(entry.of.culprit).or_default() += ns;
-    }
-    let without = |charge: &Charge| {
-        let with_cpu = with_cpu.get(&charge.culprit).copied().unwrap_or(0);
-        (charge.culprit, percent(charge.total().saturating_sub(with_cpu), charge.total()))
-    };
-    charges.iter().map(without).collect()
 }
 
 /// From the begin of the first task to the end of the last one.
@@ -328,24 +317,23 @@ pub(crate) fn findings(
         let even = work.is_none_or(|work| work.load.balance() > 0.9);
         let certain = matches!(charge.culprit, Culprit::Nobody(_) | Culprit::Holder(_));
         let alone_ns = if certain { ns } else { sole_ns };
-        let confidence = match alone_ns as f64 / ns.max(1) as f64 {
-            _ if grain.is_some_and(|grain| grain.cost_ns < 2 * grain.mean_ns) => Confidence::Medium,
-            _ if grain.is_some() => Confidence::High,
+        let confidence = match grain {
+            Some(grain) if grain.cost_ns < 2 * grain.mean_ns => Confidence::Medium,
+            Some(_) => Confidence::High,
             // Threads that could have worked may have had no CPU.
-            _ if blamed == Blamed::Nobody && cause != Cause::Lock && !execution.knows_off_cpu() => {
+            None if blamed == Blamed::Nobody && cause != Cause::Lock && !execution.knows_off_cpu() => {
                 Confidence::Low
             }
-            share if share >= 0.7 => Confidence::High,
-            share if share >= 0.3 || !even => Confidence::Medium,
-            _ => Confidence::Low,
+            None => confidence_of(alone_ns, ns).max(if even { Confidence::Low } else { Confidence::Medium }),
         };
         let is_of_tasks = (cause, blamed) == (Cause::Wait, Blamed::Task) && grain.is_none();
-        let no_cpu_percent = facts.without_cpu.get(&charge.culprit).copied().filter(|_| is_of_tasks);
-        let (confidence, no_cpu_percent) = match no_cpu_percent.unwrap_or(0) {
-            percent if percent >= NO_CPU_PERCENTS.1 => (Confidence::Low, percent),
-            percent if percent >= NO_CPU_PERCENTS.0 => (confidence.min(Confidence::Medium), percent),
-            _ => (confidence, 0),
+        let unsure_ns = if is_of_tasks { facts.unsure_ns.min(ns) } else { 0 };
+        let limit = confidence_of(ns - unsure_ns, ns);
+        let no_cpu_percent = match limit < confidence {
+            true => (u128::from(unsure_ns) * 100 / u128::from(ns.max(1))) as u64,
+            false => 0,
         };
+        let confidence = confidence.min(limit);
         let victims = charge.by_state;
         all.push(Finding {
             cause,

@@ -18,7 +18,7 @@
 //!
 //! Ready tasks (module `ready`) are counted: as many waiting workers lose time to the system as there are tasks beyond those
 //! that waiting workers on CPUs are about to take. While no task is ready, or that is not known, a waiting worker waits for
-//! the others, with a CPU or without.
+//! the others, with a CPU or without. How much of that is not known is a number of the run (module `unsure`).
 //!
 //! Every nanosecond has one answer, so times of parts of a run add up to those of the whole: the partition is computed once,
 //! for the whole run, and cut with it.
@@ -30,6 +30,7 @@ mod lock_waits;
 mod member;
 mod ready;
 mod sweep;
+mod unsure;
 
 use crate::system_cause::{SystemCause, SystemTime};
 use crate::track_columns::TrackColumns;

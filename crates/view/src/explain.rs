@@ -303,7 +303,7 @@ explanations! {
         "Workers × time from the first to the last event of their process, summed over processes. Programs without a task runtime have CPUs in the place of workers.";
         "Compare losses with it: their shares are shares of the capacity.";
     "confidence": "How surely the blamed code caused the loss: high, medium or low.";
-        "High if that code held the awaited lock, or was the sole cause in at least 70 % of the loss. Medium from 30 % on, or if the load balance of a construct is at most 0.9. Low otherwise. Of tasks that run alone, if ready tasks are not known: at most medium if waiting workers had no CPU in 30 % of its waits, low from 70 % on.";
+        "High if that code held the awaited lock, or was the sole cause in at least 70 % of the loss. Medium from 30 % on, or if the load balance of a construct is at most 0.9. Low otherwise. Of tasks that run alone, the waits in which workers had no CPU and a task may have been ready, which is not known, are not the task's for sure.";
         "Begin with findings of high confidence. Look at the timeline before you change code for others.";
     "evidence": "The states in which the time of a finding was lost, and the part of it in which the blamed code was the sole cause.";
         "Sole cause: meanwhile no other worker ran code, and no other thread held the awaited object.";

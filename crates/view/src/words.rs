@@ -57,7 +57,7 @@ pub(crate) fn findings_of_events(
                 let evidence = match finding.no_cpu_percent {
                     0 => String::new(),
                     percent => format!(
-                        "waiting workers had no CPU in {percent} % of it: whether tasks were ready is not known"
+                        "waiting workers had no CPU in up to {percent} % of it: whether tasks were ready is not known"
                     ),
                 };
                 merged.push(NamedFinding {

@@ -1,9 +1,7 @@
 //! Sums of the time that workers had no CPU.
 
-use super::activity::Doing;
-use super::intervals::{Times, add_parts, overlap_ns};
-use crate::system_cause::{SystemCause, SystemTime};
-use crate::{Execution, Span, ThreadIndex};
+use super::intervals::{Times, overlap_ns};
+use crate::{Execution, ThreadIndex};
 
 /// Time of workers without a CPU, by loss and by the thread without one; nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,27 +43,6 @@ impl Execution {
             shortage.stopped_ns += overlap_ns(&runnable, self.stops_of(thread).iter().copied());
         }
         shortage
-    }
-
-    /// The run as if each worker that waits or is idle without a CPU lost that time to the system: where ready tasks are not known,
-    /// this is the most that it can be.
-    pub fn with_waits_off_cpu(&self) -> Execution {
-        let mut run = self.clone();
-        for (thread, _) in self.workers() {
-            let runnable = self.runnable_times(thread);
-            if runnable.is_empty() {
-                continue;
-            }
-            let is_wait = |span: &Span| Doing::of(span.section.state) == Doing::Waits;
-            let mut parts = Vec::new();
-            for span in self.spans_of_run(thread).filter(is_wait) {
-                add_parts(&runnable, (span.start, span.end), &mut parts);
-            }
-            let time = |(start, end)| SystemTime { thread, start, end, cause: SystemCause::NoCpu };
-            run.system_time.extend(parts.into_iter().map(time));
-        }
-        run.system_time.sort_unstable_by_key(|part| (part.thread, part.start));
-        run
     }
 
     /// Times in which a signal had stopped the process of a thread, in order; empty if not known.

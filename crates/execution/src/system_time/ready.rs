@@ -20,7 +20,8 @@
 //! Invariants:
 //! - Not known is not ready. Left out are tasks of other runtimes, target and undeferred tasks, tasks that never started,
 //!   those with an access of unknown kind or one that excludes others (mutexinoutset), those after a task whose end is not
-//!   known (a detached one ends with an event that is not recorded as its end), and all of a process with lost events.
+//!   known (a detached one ends with an event that is not recorded as its end), and all of a process with lost events. Module
+//!   `unsure` has the time that this may concern.
 //! - Within the times in which a worker waits without a CPU, numbers are exact up to the number of workers, which is as
 //!   many as can take one.
 
@@ -28,8 +29,8 @@ use super::intervals::{Times, join_intervals};
 use super::member::Member;
 use crate::accesses::{Access, DeclaredGraph};
 use crate::{
-    Dependence, Execution, NO_TIME, ProcessIndex, RegionIndex, Section, State, TaskIndex, TaskStatus,
-    ThreadIndex, TypeKind,
+    Execution, NO_TIME, ProcessIndex, RegionIndex, Section, State, TaskIndex, TaskStatus, ThreadIndex,
+    TypeKind,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::OnceCell;
@@ -39,7 +40,7 @@ pub(super) type PoolNumber = u32;
 
 /// The wait that decides which tasks may be taken.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum PoolKey {
+pub(super) enum PoolKey {
     /// A barrier of a team; the team's region.
     Team(RegionIndex),
     /// A wait in an explicit task.
@@ -50,7 +51,7 @@ enum PoolKey {
 
 impl PoolKey {
     /// The pool of a wait of a thread; `None` if no task is taken in it.
-    fn of(thread: ThreadIndex, section: &Section) -> Option<PoolKey> {
+    pub fn of(thread: ThreadIndex, section: &Section) -> Option<PoolKey> {
         if !section.region.is_some() {
             return None;
         }
@@ -85,10 +86,14 @@ pub(super) struct TaskFacts {
     of_process: Vec<Vec<TaskIndex>>,
     /// As of [`ends_before`].
     after: Vec<u64>,
+    /// As of [`takeable_types`].
+    takeable: Vec<bool>,
+    /// Processes with lost events.
+    pub lossy: FxHashSet<ProcessIndex>,
 }
 
 impl TaskFacts {
-    fn of(execution: &Execution) -> TaskFacts {
+    pub fn of(execution: &Execution) -> TaskFacts {
         let tasks = &execution.tasks;
         let takeable = takeable_types(execution);
         let lossy = lossy_processes(execution);
@@ -102,7 +107,14 @@ impl TaskFacts {
                 own.push(TaskIndex::of(row));
             }
         }
-        TaskFacts { of_process, after: ends_before(execution) }
+        TaskFacts { of_process, after: ends_before(execution), takeable, lossy }
+    }
+
+    /// Whether it is not known when a task of OpenMP was ready, although it waited for a worker.
+    pub fn is_unsure(&self, execution: &Execution, task: TaskIndex) -> bool {
+        let (row, tasks) = (task.index(), &execution.tasks);
+        let is_takeable = self.takeable.get(tasks.ty[row].index()).copied().unwrap_or(false);
+        is_takeable && (tasks.began[row] == NO_TIME || self.after.get(row) == Some(&NO_TIME))
     }
 }
 
@@ -274,23 +286,6 @@ fn for_each_ancestor(execution: &Execution, task: TaskIndex, mut go_on: impl FnM
             return;
         }
         child = parent.index();
-    }
-}
-
-impl Execution {
-    /// Whether the ready tasks are known at all times: all tasks are OpenMP's and have ended, no event was lost, and no order of
-    /// tasks is unknown.
-    pub fn knows_ready_tasks(&self) -> bool {
-        let mut types =
-            self.catalog.types.iter().filter(|ty| !matches!(ty.kind, Some(TypeKind::Work { .. })));
-        let has_order = |dependence: &Dependence| {
-            Access::from_ompt(dependence.kind).is_some_and(|access| access != Access::Commutative)
-        };
-        types.all(|ty| ty.kind.is_some())
-            && self.losses.is_empty()
-            && self.detached.is_empty()
-            && self.tasks.status.iter().all(|status| *status == TaskStatus::Ended)
-            && self.dependences.iter().all(has_order)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::{
-    Change, CpuFacts, CpuSet, Definition, ExecutionBuilder, Hold, Loss, ObjectIndex, Observer, OsSource,
-    OsTimes, RegionIndex, Section, SiteIndex, TaskIndex, TaskStatus, TypeIndex, TypeKind,
+    Change, CpuFacts, CpuSet, Definition, ExecutionBuilder, Hold, Loss, NO_TIME, ObjectIndex, Observer,
+    OsSource, OsTimes, RegionIndex, Section, SiteIndex, TaskIndex, TaskStatus, TypeIndex, TypeKind,
 };
 use State::{
     Barrier, Idle, JoinBarrier, LockWait, OutOfCpu, Oversubscribed, Runtime, Serial, Task, Taskwait,
@@ -333,15 +333,32 @@ fn tasks_that_are_not_known_to_be_ready_are_not_missed() {
     }
 }
 
-/// A task that is ready when a run is killed never starts.
+/// The second worker has no CPU from 10 to 60; a task of the first one is created at 5 and begins at 40.
 #[test]
-fn ready_tasks_are_known_only_if_all_tasks_have_ended() {
-    let mut run = OfTeam { tasks: &[(0, 0, 40, 0, None)], flags: EXPLICIT }.run(2, Barrier);
-    assert!(run.knows_ready_tasks());
-    for status in [TaskStatus::Created, TaskStatus::Running, TaskStatus::Suspended, TaskStatus::Cancelled] {
-        run.tasks.status[0] = status;
-        assert!(!run.knows_ready_tasks(), "{status:?}");
-    }
+fn waits_without_a_cpu_are_unsure_while_a_task_may_have_been_ready() {
+    let tasks = &[(0, 0, 40, 0, Some(8)), (5, 40, 100, 0, Some(8))];
+    let unsure_of = |flags, change: &dyn Fn(&mut Execution)| {
+        let mut run = OfTeam { tasks, flags }.run(2, Barrier);
+        change(&mut run);
+        off(run, &[(1, 10, 60)]).unsure_waits_ns()
+    };
+    let unsure = |change: &dyn Fn(&mut Execution)| unsure_of(EXPLICIT, change);
+    assert_eq!(unsure(&|_| ()), 0);
+    assert_eq!(unsure(&|run| run.detached.push(TaskIndex(0))), 30);
+    assert_eq!(unsure(&|run| run.dependences.to_mut()[1].kind = 4), 30);
+    // The first one is killed, and the second one never begins.
+    assert_eq!(unsure(&|run| run.tasks.status[0] = TaskStatus::Running), 30);
+    assert_eq!(
+        unsure(&|run| (run.tasks.began.to_mut()[1], run.tasks.ended.to_mut()[1]) = (NO_TIME, NO_TIME)),
+        50
+    );
+    assert_eq!(
+        unsure(&|run| run.losses.push(Loss { thread: ThreadIndex(0), start: 1, end: 2, events: 1 })),
+        50
+    );
+    // Tasks of other runtimes are not known to be ready, undeferred ones never wait.
+    assert_eq!(unsure(&|run| run.catalog.types[0].kind = None), 30);
+    assert_eq!(unsure_of(EXPLICIT | 0x0800_0000, &|run| run.detached.push(TaskIndex(0))), 0);
 }
 
 /// Three workers on two CPUs. One that waits may have the CPU that the first one leaves free; the other could run nothing.
