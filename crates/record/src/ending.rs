@@ -2,6 +2,7 @@
 
 use crate::process::{current, is_of_parent, was_forked};
 use crate::thread::{self, ThreadRecorder};
+use crate::turns;
 
 /// The calling thread ends the process at once (`_exit`), maybe in a signal handler: stores the times off the CPU so far. The streams
 /// of threads are complete without that. Async-signal-safe.
@@ -31,7 +32,7 @@ pub fn finish() -> usize {
         // SAFETY: registered by `attach`, and no longer in the list.
         .filter(|recorder| !unsafe { thread::close_from_outside(recorder.cast::<ThreadRecorder>(), process) })
         .count();
-    process.wait_for_beginning_threads();
+    turns::wait_for_threads_inside();
     // Last, as the threads run until here.
     process.os_time.finish();
     left

@@ -4,7 +4,6 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::*};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use taskscope_event::layout::{LOOM_PREFIX, PROCESS_PREFIX, STREAM_METADATA, THREAD_PREFIX};
 use taskscope_event::{FNV_START, fnv1a};
@@ -94,20 +93,7 @@ pub(crate) struct Process {
     ovni_members: Mutex<Vec<(&'static str, Json)>>,
     unrecorded_threads: AtomicU64,
     finished: AtomicU32,
-    beginning_threads: AtomicU32,
     pub(crate) os_time: OsTime,
-}
-
-/// Maximum wait for threads that are being attached at the end.
-const MAX_BEGINNING: Duration = Duration::from_millis(100);
-
-/// A thread that is being attached.
-pub(crate) struct BeginningThread<'a>(&'a Process);
-
-impl Drop for BeginningThread<'_> {
-    fn drop(&mut self) {
-        self.0.beginning_threads.fetch_sub(1, SeqCst);
-    }
 }
 
 // SAFETY: `alive` points to an atomic in memory that is never unmapped.
@@ -346,7 +332,6 @@ impl Process {
             ovni_members: Mutex::default(),
             unrecorded_threads: AtomicU64::new(0),
             finished: AtomicU32::new(0),
-            beginning_threads: AtomicU32::new(0),
         })
     }
 
@@ -362,20 +347,9 @@ impl Process {
         std::mem::take(&mut *threads).into_iter().map(|recorder| recorder.0).collect()
     }
 
-    /// A thread begins to be attached, until this is dropped; `None` after [`Process::end`].
-    pub fn begin_thread(&self) -> Option<BeginningThread<'_>> {
-        self.beginning_threads.fetch_add(1, SeqCst);
-        let beginning = BeginningThread(self);
-        (self.finished.load(SeqCst) == 0).then_some(beginning)
-    }
-
-    /// Waits for threads that are being attached after [`Process::end`], for a limited time: the end of the process would leave
-    /// their files behind, without an event.
-    pub fn wait_for_beginning_threads(&self) {
-        let start = Instant::now();
-        while self.beginning_threads.load(SeqCst) > 0 && start.elapsed() < MAX_BEGINNING {
-            own_threads::nap();
-        }
+    /// Whether [`Process::end`] was called. In one total order with the turns of threads.
+    pub fn has_ended(&self) -> bool {
+        self.finished.load(SeqCst) != 0
     }
 
     /// Registers a recorder for [`Process::end`]; false after that.

@@ -52,15 +52,16 @@ pub fn attach_with(user: *mut (), closer: Closer, options: Options) -> bool {
     if REFUSED_IN.get() == this_process {
         return false;
     }
-    let Some(_beginning) = process.begin_thread() else { return false };
-    let turn = turns::wait();
+    let _turn = turns::wait();
+    if process.has_ended() {
+        return false;
+    }
     let Some((identity, standard, own, samples, memory)) = prepare(process, options) else {
         REFUSED_IN.set(this_process);
         process.count_unrecorded_thread();
         return false;
     };
     process.write_metadata(&identity, None);
-    drop(turn);
     process.os_time.watch(identity.os_tid, identity.tid);
     let recorder = memory.cast::<ThreadRecorder>();
     // SAFETY: fresh memory of sufficient size, page-aligned.
@@ -289,9 +290,9 @@ pub fn detach() {
         return;
     }
     let Some(process) = process::current() else { return };
+    let _turn = turns::wait();
     // The finisher of the process may have taken it; then it is not ours any more.
     if process.unregister(recorder.cast()) {
-        let _turn = turns::wait();
         process.os_time.leave(os_tid());
         // SAFETY: unregistered, so that this thread alone has it; made by `attach`.
         unsafe {
