@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use taskscope_event::layout::{self, RUN_FILE};
 use taskscope_files::read_regular;
-
-/// Maximum size of a run file, bytes.
-const MAX_BYTES: u64 = 8 << 20;
+use taskscope_metadata::MAX_RUN_FILE_BYTES;
 
 /// A fact about the recording that changes how its numbers are to be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -92,7 +90,7 @@ impl RunFile {
     /// # Errors
     /// A sentence that says why the file that is there cannot be used.
     pub fn load(directory: &Path) -> Result<Option<RunFile>, String> {
-        let bytes = match read_regular(&directory.join(RUN_FILE), MAX_BYTES) {
+        let bytes = match read_regular(&directory.join(RUN_FILE), MAX_RUN_FILE_BYTES) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(format!("cannot read {RUN_FILE}: {error}")),
@@ -135,7 +133,7 @@ fn further_ranks(directory: &Path) -> Vec<RunFile> {
     paths.sort();
     paths
         .iter()
-        .filter_map(|path| serde_json::from_slice(&read_regular(path, MAX_BYTES).ok()?).ok())
+        .filter_map(|path| serde_json::from_slice(&read_regular(path, MAX_RUN_FILE_BYTES).ok()?).ok())
         .collect()
 }
 

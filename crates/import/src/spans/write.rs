@@ -13,6 +13,7 @@ use std::path::Path;
 use taskscope_event::models::{instrument, ovni};
 use taskscope_event::{StreamFile, layout};
 use taskscope_files::{NewDirectory, create_directory_below, write_file};
+use taskscope_metadata::run_file_without_command;
 
 /// State of a thread outside of its spans.
 const OUTSIDE: u32 = instrument::FIRST_OWN_STATE;
@@ -72,8 +73,8 @@ pub fn write_run(run: &Run, root: &Path) -> io::Result<Written> {
         write_thread(run, row, &numbers, life, &file, trace.path())?;
     }
     write_devices(run, &numbers, trace.path())?;
-    if let Some(document) = run_document(run, &lives) {
-        write_file(&trace.path().join(layout::RUN_FILE), |out| writeln!(out, "{document:#}"))?;
+    if let Some(run_file) = run_file(run, &lives) {
+        write_file(&trace.path().join(layout::RUN_FILE), |out| writeln!(out, "{run_file:#}"))?;
     }
     trace.commit()?;
     Ok(written)
@@ -318,21 +319,13 @@ fn write_thread(
     write_file(&directory.join(StreamFile::Own.name()), |out| out.write_all(file.bytes()))
 }
 
-/// The start of the run, if its time is known.
-fn run_document(run: &Run, lives: &[(u64, u64)]) -> Option<serde_json::Value> {
+/// The run file with the time of the start, if that is known.
+fn run_file(run: &Run, lives: &[(u64, u64)]) -> Option<serde_json::Value> {
     let begin = lives.iter().map(|life| life.0).min()?;
     let end = lives.iter().map(|life| life.1).max()?;
     let start = u64::try_from(run.origin_unix_ns? + i128::from(begin)).ok()?;
-    Some(json!({
-        "schema": "taskscope-run/1",
-        "taskscope": env!("CARGO_PKG_VERSION"),
-        "command": [],
-        "program": "",
-        "mode": "trace",
-        "cwd": "",
-        "host": "",
-        "start_unix_ns": start,
-        "wall_ns": end - begin,
-        "notices": [],
-    }))
+    let mut run_file = run_file_without_command();
+    run_file["start_unix_ns"] = start.into();
+    run_file["wall_ns"] = (end - begin).into();
+    Some(run_file)
 }

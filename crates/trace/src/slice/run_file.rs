@@ -10,9 +10,8 @@ use std::path::Path;
 use taskscope_event::layout;
 use taskscope_event::models::{device, system};
 use taskscope_files::{read_regular, write_file};
+use taskscope_metadata::{MAX_RUN_FILE_BYTES, run_file_without_command};
 
-/// Larger ones are not run files.
-const MAX_BYTES: u64 = 8 << 20;
 /// Fields that hold for each part of a run.
 const KEPT: [&str; 11] = [
     "taskscope",
@@ -81,17 +80,9 @@ pub(super) fn write_run_file(
     is_shifted: bool,
     output: &Path,
 ) -> io::Result<()> {
-    let bytes = read_regular(&trace.root().join(layout::RUN_FILE), MAX_BYTES).unwrap_or_default();
+    let bytes = read_regular(&trace.root().join(layout::RUN_FILE), MAX_RUN_FILE_BYTES).unwrap_or_default();
     let whole: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-    let mut run = json!({
-        "schema": "taskscope-run/1",
-        "taskscope": env!("CARGO_PKG_VERSION"),
-        "command": [],
-        "program": "",
-        "mode": "trace",
-        "cwd": "",
-        "host": "",
-    });
+    let mut run = run_file_without_command();
     for key in KEPT {
         if let Some(value) = whole.get(key) {
             run[key] = value.clone();
