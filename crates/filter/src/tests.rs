@@ -1,6 +1,7 @@
 //! Selections and rejections of filters.
 
 use super::*;
+use taskscope_prerequisite::dice::Dice;
 
 struct Event;
 
@@ -240,13 +241,8 @@ fn filters_agree_with_plain_functions() {
             })
         }
     }
-    let mut state = 88_172_645_463_325_252u64;
-    let mut random = move |limit: u64| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state % limit
-    };
+    let mut dice = Dice::new(1);
+    let mut random = move |limit: u64| dice.below(limit);
     for _ in 0..2000 {
         let (text, naive) = random_filter(&mut random, 4);
         let filter = parse(&text).unwrap();

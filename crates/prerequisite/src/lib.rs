@@ -1,4 +1,4 @@
-//! For tests: programs of the system that they need, and reports of skipped tests.
+//! For tests: programs of the system that they need, reports of skipped tests, and random numbers ([`dice`]).
 //!
 //! A test that lacks a compiler, an MPI library or a browser passes without testing anything. `scripts/install-packages`
 //! installs all of them, and continuous integration runs it, so there a missing one is a failure:
@@ -10,6 +10,8 @@
 //! Both print a line that begins with `skipped: `; `cargo test -- --nocapture` shows it.
 
 #![forbid(unsafe_code)]
+
+pub mod dice;
 
 use std::fmt::Display;
 use std::path::Path;

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use taskscope_event::StreamFile;
 use taskscope_event::models::ovni;
+use taskscope_prerequisite::dice::Dice;
 use taskscope_record::drain::{DRAINER_VARIABLE, Drainer};
 use taskscope_record::{TAIL_DIRECTORY_VARIABLE, enter, process, thread};
 use taskscope_trace::{OpenOptions, ProblemKind, Trace};
@@ -247,18 +248,14 @@ fn main() -> ExitCode {
         Draining::start(&tails)
     });
     let mut totals = Totals::default();
-    let mut random = u64::from(std::process::id()) << 32 | 88_172_645_463_325_252 & 0xffff_ffff;
+    let mut dice = Dice::new(u64::from(std::process::id()));
     let begin = Instant::now();
     while totals.kills < kills && totals.failures.len() < 10 {
-        // xorshift: any sequence will do.
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
         // Most soon after the start, some late.
-        let longest_us = if random.is_multiple_of(8) { 60_000 } else { 12_000 };
+        let longest_us = if dice.below(8) == 0 { 60_000 } else { 12_000 };
         // A drainer takes its time to find new tails.
         let longest_us = if draining.is_some() { 8 * longest_us } else { longest_us };
-        kill_once(&directory, Duration::from_micros((random >> 8) % longest_us), &mut draining, &mut totals);
+        kill_once(&directory, Duration::from_micros(dice.below(longest_us)), &mut draining, &mut totals);
     }
     if let Some(mut draining) = draining {
         kill(&mut draining.process);

@@ -5,6 +5,7 @@
 //! taskscope report rayon.trace
 //! ```
 
+use taskscope_prerequisite::dice::Dice;
 use taskscope_record::instrument;
 use taskscope_record::rayon::{join, scope};
 
@@ -35,15 +36,8 @@ fn sort(numbers: &mut [u64]) {
 
 fn main() {
     instrument::start_from_environment();
-    let mut random = 88_172_645_463_325_252_u64;
-    let mut numbers: Vec<u64> = (0..1_500_000)
-        .map(|_| {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            random
-        })
-        .collect();
+    let mut dice = Dice::new(1);
+    let mut numbers: Vec<u64> = (0..1_500_000).map(|_| dice.next()).collect();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().expect("threads");
     pool.install(|| {
         sort(&mut numbers);

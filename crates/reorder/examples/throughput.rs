@@ -5,6 +5,7 @@
 
 use std::hint::black_box;
 use std::sync::atomic::Ordering::Relaxed;
+use taskscope_prerequisite::dice::Dice;
 use taskscope_reorder::*;
 
 const QUEUES: u64 = 16;
@@ -25,12 +26,9 @@ fn shuffled(window: u64, salt: u64, order: &mut [u64]) {
     for (index, place) in order.iter_mut().enumerate() {
         *place = index as u64;
     }
-    let mut state = salt.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut dice = Dice::new(salt);
     for index in (1..window).rev() {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        order.swap(index as usize, (state % (index + 1)) as usize);
+        order.swap(index as usize, dice.below(index + 1) as usize);
     }
 }
 

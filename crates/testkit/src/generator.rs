@@ -5,6 +5,7 @@
 //! event; recorded traces have 13.1), 19 for Nanos6, 13 for OpenMP. Times between events are drawn
 //! from a seeded generator, so equal settings give equal traces.
 
+use crate::dice::Dice;
 use crate::trace_builder::{StreamBuilder, pair, push_event, type_payload};
 use std::io;
 use std::path::Path;
@@ -129,7 +130,7 @@ impl Generator {
             Runtime::Openmp => ("openmp", OPENMP, openmp::TYPE_CREATE),
         };
         let (loom, of_loom) = (thread / self.threads_per_loom, thread % self.threads_per_loom);
-        let mut random = Random(self.seed ^ u64::from(thread).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut random = Dice::new(self.seed ^ u64::from(thread).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let mut clock = 1_000_000_000 + random.below(10_000);
         let mut stream = StreamBuilder::new(loom, 1000 + loom, 10_000 + thread).require(&["ovni", model]);
         if of_loom == 0 {
@@ -176,16 +177,4 @@ impl Generator {
 
 fn starts_task(code: Code) -> bool {
     [nosv::TASK_EXECUTE, nanos6::TASK_EXECUTE, openmp::TASK_EXECUTE].contains(&code)
-}
-
-/// xorshift64*: small, seeded, good enough for times.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % limit
-    }
 }

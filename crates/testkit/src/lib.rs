@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 pub mod corpus;
-pub mod dice;
 pub mod generator;
 pub mod graph_names;
 pub mod instrumented;
@@ -15,3 +14,5 @@ pub mod slo_oracle;
 pub mod synthetic;
 pub mod task_rows;
 pub mod trace_builder;
+
+pub use taskscope_prerequisite::dice;

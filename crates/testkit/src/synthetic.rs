@@ -3,6 +3,7 @@
 //! The same [`Shape`] gives the same execution on every machine. Time is uneven on purpose (bursts of
 //! short tasks, rare long waits, a loss now and then), because even time hides mistakes in zooming.
 
+use crate::dice::Dice;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use taskscope_event::models::wait::kind;
@@ -64,7 +65,7 @@ struct Generator {
     workers: Vec<Worker>,
     /// Tasks of each process that have not started, with their types.
     ready: Vec<Vec<(TaskIndex, usize)>>,
-    random: Random,
+    dice: Dice,
     next_task: u32,
     /// Tasks of each process, counted from 1 in each, as runtimes do.
     tasks_of: Vec<u64>,
@@ -94,7 +95,7 @@ impl Generator {
             builder,
             workers,
             ready: vec![Vec::new(); processes],
-            random: Random(shape.seed.wrapping_mul(2).wrapping_add(1)),
+            dice: Dice::new(shape.seed),
             next_task: 0,
             tasks_of: vec![0; processes],
             numbers: Vec::new(),
@@ -107,7 +108,7 @@ impl Generator {
     fn run(&mut self) {
         let mut turns: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::with_capacity(self.workers.len());
         for thread in 0..self.workers.len() as u32 {
-            turns.push(Reverse((1_000_000 + self.random.below(200_000), thread)));
+            turns.push(Reverse((1_000_000 + self.dice.below(200_000), thread)));
         }
         while let Some(mut turn) = turns.peek_mut() {
             let Reverse((at, thread)) = *turn;
@@ -162,7 +163,7 @@ impl Generator {
                 let section = self.section(worker, State::Scheduling, Place::site(site(1)));
                 self.tell(thread, at, Change::Becomes(section));
                 self.workers[worker].phase = Phase::Looks;
-                200 + self.random.below(600)
+                200 + self.dice.below(600)
             }
             Phase::Waits => {
                 let section = self.section(worker, State::Scheduling, Place::site(site(1)));
@@ -176,7 +177,7 @@ impl Generator {
                 let section = self.section(worker, State::Task, Place::of_type(self.ty(process, 3)));
                 self.tell(thread, at, Change::Becomes(section));
                 self.workers[worker].phase = Phase::HasLock;
-                500 + self.random.below(3_000)
+                500 + self.dice.below(3_000)
             }
             Phase::HasLock => {
                 self.tell(thread, at, Change::Releases { object: ObjectIndex(process as u32) });
@@ -191,11 +192,11 @@ impl Generator {
         let worker = thread.index();
         let process = self.workers[worker].process;
         let first_of_team = worker.is_multiple_of(self.shape.team.max(1));
-        if self.random.below(400_000) == 0 {
-            let events = 1 + self.random.below(500);
+        if self.dice.below(400_000) == 0 {
+            let events = 1 + self.dice.below(500);
             self.tell(thread, at, Change::Lost { events, lasts: false });
         }
-        if self.ready[process].len() < 4 * self.shape.team && (first_of_team || self.random.below(10) < 7) {
+        if self.ready[process].len() < 4 * self.shape.team && (first_of_team || self.dice.below(10) < 7) {
             let number = self.next_type();
             let (task, ty) = (TaskIndex(self.next_task), self.ty(process, number));
             self.next_task += 1;
@@ -205,7 +206,7 @@ impl Generator {
             self.tell(thread, at, Change::TaskCreated { task, ty, parent, region });
             if number == 3 || number == 1 {
                 for kind in [1, 2] {
-                    let address = 0x1000 + 64 * self.random.below(64);
+                    let address = 0x1000 + 64 * self.dice.below(64);
                     self.tell(thread, at, Change::TaskDepends { task, address, kind });
                 }
             }
@@ -215,14 +216,14 @@ impl Generator {
         let queue = &mut self.ready[process];
         let chosen = if queue.is_empty() { None } else { Some(queue.swap_remove(queue.len() / 2)) };
         match chosen {
-            Some((task, number)) if self.random.below(50) > 0 => {
+            Some((task, number)) if self.dice.below(50) > 0 => {
                 self.workers[worker].task = Some(task);
                 self.tell(thread, at, Change::TaskStarts { task });
                 let section = self.section(worker, State::Task, Place::of_type(self.ty(process, number)));
                 self.tell(thread, at, Change::Becomes(section));
                 self.workers[worker].phase = Phase::Runs;
-                let body = self.random.spread(BODY_NS[number]);
-                if number == 3 && self.random.below(60) == 0 {
+                let body = spread(&mut self.dice, BODY_NS[number]);
+                if number == 3 && self.dice.below(60) == 0 {
                     self.workers[worker].phase = Phase::WantsLock;
                     let mut section = self.section(
                         worker,
@@ -231,20 +232,20 @@ impl Generator {
                     );
                     section.object = ObjectIndex(process as u32);
                     self.tell(thread, at + 50, Change::Becomes(section));
-                    return 100 + self.random.spread(4_000);
+                    return 100 + spread(&mut self.dice, 4_000);
                 }
                 body
             }
             chosen => {
                 self.ready[process].extend(chosen);
-                let state = if self.random.below(3) == 0 { State::Taskwait } else { State::Barrier };
+                let state = if self.dice.below(3) == 0 { State::Taskwait } else { State::Barrier };
                 let site = SiteIndex(process as u32 * SITES + 2);
                 let section = self.section(worker, state, Place::site(site));
                 self.tell(thread, at, Change::Becomes(section));
                 self.workers[worker].phase = Phase::Waits;
                 // One wait in five hundred is a hundred times longer than the others.
-                let mean = if self.random.below(500) == 0 { 400_000 } else { 4_000 };
-                self.random.spread(mean)
+                let mean = if self.dice.below(500) == 0 { 400_000 } else { 4_000 };
+                spread(&mut self.dice, mean)
             }
         }
     }
@@ -254,7 +255,7 @@ impl Generator {
     }
 
     fn next_type(&mut self) -> usize {
-        match self.random.below(1000) {
+        match self.dice.below(1000) {
             0..30 => 0,
             30..200 => 1,
             200..350 => 2,
@@ -289,26 +290,10 @@ fn define(builder: &mut ExecutionBuilder, process: ProcessIndex, number: usize) 
     builder.define(Definition::Object { object, process, id: 0x60_1000, kind: kind::LOCK });
 }
 
-/// Xorshift, as Marsaglia described it (Journal of Statistical Software 8(14), 2003).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        (self.next() >> 11) % bound.max(1)
-    }
-
-    /// About `mean`, from a tenth to some eight times it, more often short than long.
-    fn spread(&mut self, mean: u64) -> u64 {
-        let octaves = self.below(60) + self.below(60);
-        mean / 10 + (mean >> 4) * (1 << (octaves / 17)) / 2 + self.below(mean / 3)
-    }
+/// About `mean`, from a tenth to some eight times it, more often short than long.
+fn spread(dice: &mut Dice, mean: u64) -> u64 {
+    let octaves = dice.below(60) + dice.below(60);
+    mean / 10 + (mean >> 4) * (1 << (octaves / 17)) / 2 + dice.below(mean / 3)
 }
 
 #[cfg(test)]

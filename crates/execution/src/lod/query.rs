@@ -206,16 +206,12 @@ pub(super) fn of_255(part: u64, width: u64) -> u8 {
 mod tests {
     use super::super::{FlagRules, Values};
     use super::*;
+    use taskscope_prerequisite::dice::Dice;
 
     /// A small generator; bursts and long rows mixed, so that every kind of piece occurs.
     fn values(seed: u64, rows: usize) -> Values {
-        let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-        let mut next = move || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state
-        };
+        let mut dice = Dice::new(seed);
+        let mut next = move || dice.next();
         let mut values = Values::default();
         let mut at = next() % 1_000_000;
         for _ in 0..rows {

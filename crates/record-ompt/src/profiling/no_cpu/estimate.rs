@@ -205,6 +205,7 @@ pub(super) fn own_delays(off: &Sums) -> Sums {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use taskscope_prerequisite::dice::Dice;
 
     const MS: u64 = 1_000_000;
 
@@ -283,13 +284,8 @@ mod tests {
 
     #[test]
     fn divided_delays_have_their_sum_and_fit_their_causes() {
-        let mut random = 0x1234_5678_9abc_def1_u64;
-        let mut next = |below: u64| {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            random % below
-        };
+        let mut dice = Dice::new(1);
+        let mut next = |below: u64| dice.below(below);
         for _ in 0..2000 {
             let spent: Sums = core::array::from_fn(|_| if next(3) == 0 { next(1 << 40) } else { 0 });
             let late = core::array::from_fn(|_| next(4) as f64 / 3.0);
