@@ -1,8 +1,8 @@
 //! Errors in the form of the command's: error, why, kept, try.
 
-use crate::escape::escaped;
 use std::fmt;
 use std::io::{self, Write};
+use taskscope_terminal::escaped;
 
 /// An error with what its reader needs.
 #[derive(Debug)]

@@ -15,7 +15,6 @@
 
 mod data_set;
 mod engine;
-mod escape;
 mod failure;
 mod output;
 

@@ -7,11 +7,11 @@
 //!   try:  taskscope report cholesky.trace        (reads the existing part, with a notice)
 //! ```
 
-use crate::output::Shown;
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use taskscope_terminal::Shown;
 use taskscope_view::format::harmless;
 
 /// Exit code of a subcommand that failed, unless it has another one.

@@ -1,10 +1,11 @@
 //! Numbers as a person reads them: three significant figures, thin groups, one unit.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 use taskscope_event::{Count, Counted, Noun};
 use taskscope_execution::{Process, Thread};
+use taskscope_terminal::acts;
+pub use taskscope_terminal::harmless;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
@@ -153,23 +154,9 @@ pub fn bar(share: f64, width: usize) -> String {
     text
 }
 
-/// `text` as one line that is safe for a terminal. Characters that move the cursor, change colours or change
-/// the writing direction are replaced by the replacement character. Names come from traces, which are
-/// untrusted.
-pub fn harmless(text: &str) -> Cow<'_, str> {
-    if text.contains(acts) { text.replace(acts, "\u{fffd}").into() } else { text.into() }
-}
-
 /// [`harmless`] text of a path.
 pub fn path(path: &Path) -> String {
     harmless(&path.display().to_string()).into_owned()
-}
-
-/// Whether a terminal acts on a character instead of showing it: control characters of 7 and 8 bits, separators of lines,
-/// and those that turn the direction of writing.
-pub fn acts(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// `12/34 solver`: a thread by its process and its id, with its name if it has one.

@@ -3,7 +3,6 @@
 mod table;
 
 use crate::engine;
-use crate::escape::Escaping;
 use crate::failure::Failure;
 use datafusion::arrow::csv;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -26,6 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use table::TableWriter;
 use taskscope_files::NewFile;
+use taskscope_terminal::Shown;
 
 /// Form of a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -197,7 +197,7 @@ impl Target {
                 taskscope_files::write_file(file, |out| out.write_all(text.as_bytes())).map_err(failed)
             }
             None => {
-                let mut out = Escaping::on(io::stdout().lock());
+                let mut out = Shown::without_styles(io::stdout().lock());
                 out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(failed)
             }
         }
@@ -249,7 +249,7 @@ fn open(file: Option<&File>, closed: &Arc<AtomicBool>) -> io::Result<Out> {
     let stdout = || Watched { out: io::stdout(), closed: closed.clone() };
     Ok(match file {
         Some(file) => Box::new(BufWriter::new(file.try_clone()?)),
-        None if io::stdout().is_terminal() => Box::new(Escaping::on(BufWriter::new(stdout()))),
+        None if io::stdout().is_terminal() => Box::new(Shown::without_styles(BufWriter::new(stdout()))),
         None => Box::new(BufWriter::new(stdout())),
     })
 }

@@ -1,11 +1,11 @@
 //! A result as aligned columns.
 
-use crate::escape::escaped;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use std::io::{self, Write};
+use taskscope_terminal::escaped;
 use unicode_width::UnicodeWidthStr;
 
 /// Collects rows, and writes them when the widths of all columns are known.

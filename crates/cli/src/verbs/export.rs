@@ -3,7 +3,6 @@
 use crate::messages::Failure;
 use crate::newest::{UNNAMED, choose};
 use crate::opening::SelectionArgs;
-use crate::output::Shown;
 use crate::verbs::choices::Choice;
 use crate::verbs::export_graph::{OfGraph, task_graph};
 use crate::verbs::export_over_time::{self, OverTime};
@@ -19,6 +18,7 @@ use taskscope_export::call_paths::{write_folded, write_pprof, write_speedscope};
 use taskscope_export::task_graph::GraphForm;
 use taskscope_export::timeline::{Step, Timeline};
 use taskscope_files::write_named;
+use taskscope_terminal::Shown;
 use taskscope_view::Section;
 use taskscope_view::format::shell_word;
 
