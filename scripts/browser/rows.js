@@ -48,6 +48,24 @@ await step('a section lists what it submitted, with arrows to the row of the que
   const words = await page.textContent('#submissions');
   assert.ok(words.includes(`${count - first.length} more`), words);
 });
+await step('a thread without recorded states is folded until something in it is shown', async () => {
+  const all = await labels();
+  await page.evaluate(() => {
+    const t = window.taskscope.timeline;
+    const states = t.overview.report.thread_states.map((row) => (row.tid === 18 ? { ...row, states: { not_started: 5, unknown: 90 } } : row));
+    t.overview = { ...t.overview, report: { ...t.overview.report, thread_states: states } };
+    t.layout();
+  });
+  const group = '1 thread without recorded states';
+  const place = all.indexOf('thread 18');
+  const unfolded = [...all.slice(0, place), group, ...all.slice(place)];
+  assert.deepEqual(await labels(), unfolded);
+  await page.evaluate(() => { const t = window.taskscope.timeline; t.toggleRow(t.rows.find((row) => row.label.endsWith('without recorded states'))); });
+  assert.deepEqual(await labels(), unfolded.filter((label) => label !== 'thread 18'));
+  await page.evaluate(() => window.taskscope.timeline.reveal({ track: 1, start: 1000, end: 2000 }));
+  assert.deepEqual(await labels(), unfolded);
+  await open(talking.address);
+});
 await step('calls of MPI are nested sections on demand', async () => {
   await page.evaluate(() => window.taskscope.setViews(['state', 'nested']));
   await settled(page);
@@ -58,7 +76,13 @@ await step('calls of MPI are nested sections on demand', async () => {
 await step('ranges of a program are shown from the start, a row for each level', async () => {
   await open(walker.address);
   assert.deepEqual(await timeline('t.views'), ['state', 'nested']);
-  const levels = walker.nested.rows.map(({ label, thread }) => [`└ ${label}`, thread]);
+  // A thread without recorded states has its first level in its place.
+  const seen = new Set();
+  const levels = walker.nested.rows.map(({ label, thread }) => {
+    const isFirst = walker.unrecorded.some((known) => known.track === thread) && !seen.has(thread);
+    seen.add(thread);
+    return [isFirst ? walker.unrecorded.find((known) => known.track === thread).label : `└ ${label}`, thread];
+  });
   assert.deepEqual(await timeline("t.rows.filter((row) => row.view === 'nested').map((row) => [row.label, row.thread])"), levels);
   assert.ok(levels.length >= 5, `${levels.length} levels`);
   const found = await timeline("t.source.json('section', { view: 'nested', track: 0, at: 3000 })");

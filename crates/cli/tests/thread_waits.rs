@@ -5,6 +5,8 @@ mod common;
 use common::*;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use taskscope_session::Session;
+use taskscope_view::page::Page;
 
 fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
@@ -454,6 +456,17 @@ fn the_text_names_the_lock_and_its_holder() {
     let shown = text(&run.stdout);
     let holder = format!("held by evict [lock at thread_waits.c:{}]", line_of("holds the mutex"));
     assert!(shown.contains("mutex cache_mutex: main [lock at ") && shown.contains(&holder), "{shown}");
+    // The viewer has the same names: short ones in bars, and with their lines in the panel.
+    let page = Page::analysed(Session::open(ways.here.path().join("mutex")).unwrap());
+    let list = page.nested_list();
+    let (value, _) = list.values.iter().find(|(_, name)| name == "mutex cache_mutex, held by evict").unwrap();
+    let found = list.rows.iter().find_map(|row| {
+        let after = |at| page.nested_at(row.track as u32, at, Some(true));
+        std::iter::successors(after(0), |last| after(last.start)).find(|interval| interval.value == *value)
+    });
+    let wait = found.expect("the wait has a row").thread_wait.unwrap();
+    assert_eq!(wait.object, "mutex cache_mutex");
+    assert_eq!(format!("held by {}", wait.holders[0].call), holder);
 }
 
 #[test]

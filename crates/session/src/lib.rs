@@ -41,7 +41,10 @@ mod waits_of_part;
 
 pub use beside::{read_beside, write_beside};
 pub use devices::work::{CallWait, call_waits};
-pub use names::{Caller, FunctionPlace, Places, ProfileWaitNames, name_call_paths, words_of_code};
+pub use names::{
+    Caller, FunctionPlace, Places, ProfileWaitNames, kind_of_awaited, name_call_paths, name_of_awaited,
+    words_of_code,
+};
 pub use off_cpu_of_run::off_cpu_of_run;
 pub use playing::replay::{MAX_RUN_NS, ReadProgress};
 pub use profiles::{MAX_PROFILE_BYTES, MergedProfiles, ProfileProblem, merge_profiles, profile_files};

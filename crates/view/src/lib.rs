@@ -6,6 +6,7 @@
 //! form one row.
 #![forbid(unsafe_code)]
 
+mod awaited;
 mod call_paths;
 mod causes;
 pub mod comparison;

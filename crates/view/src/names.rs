@@ -76,3 +76,12 @@ mod tests {
         );
     }
 }
+
+/// A thread's name and id; without a name, `thread 4021`.
+pub fn thread_or_id(execution: &Execution, thread: ThreadIndex) -> String {
+    match execution.threads.get(thread.index()) {
+        None => "a thread".to_owned(),
+        Some(row) if row.name.is_empty() => format!("thread {}", row.tid),
+        Some(row) => format!("{} ({})", row.name, row.tid),
+    }
+}

@@ -1,11 +1,11 @@
 //! Waits of threads for each other in a profile, in the words of those in a trace.
 
 use crate::documents::{CodePlace, Word, some_text};
-use crate::thread_waits::{ThreadWaitPart, ThreadWaitTimes, TiedThread, joined, object_name, verb};
+use crate::thread_waits::{ThreadWaitPart, ThreadWaitTimes, TiedThread, joined, verb};
 use std::collections::BTreeMap;
 use taskscope_event::models::wait::kind;
 use taskscope_profile::{Profile, WaitCall, WaitEnd, WaitPart, WaitRow, WaitTie, key};
-use taskscope_session::{KeptModules, ProfileWaitNames, words_of_code};
+use taskscope_session::{KeptModules, ProfileWaitNames, kind_of_awaited, name_of_awaited, words_of_code};
 
 /// The waits of a profile.
 #[derive(Clone, Debug, Default)]
@@ -75,10 +75,10 @@ impl Words<'_> {
         let object = match row.kind {
             kind::JOIN => None,
             _ if row.object == 0 => None,
-            of => object_name(of, row.object, || self.names.object(row)),
+            of => name_of_awaited(of, row.object, || self.names.object(row)),
         };
         ThreadWaitTimes {
-            kind: crate::thread_waits::kind_word(row.kind).to_owned(),
+            kind: kind_of_awaited(row.kind).to_owned(),
             object,
             pid: process.and_then(|process| process.get(key::PID)?.parse().ok()),
             place,

@@ -2,7 +2,6 @@
 
 use crate::format::{Unit, counted, percent, thread_words};
 use crate::sheet::{BOLD, DIM};
-use crate::thread_waits::kind_word;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -10,6 +9,7 @@ use std::fmt::Write;
 use taskscope_analysis::{ThreadStates, thread_states};
 use taskscope_event::models::wait::kind;
 use taskscope_execution::{Execution, OsSource, Thread, ThreadIndex};
+use taskscope_session::kind_of_awaited;
 
 /// Threads that are printed, those that ran most.
 const MAX_ROWS: usize = 16;
@@ -59,7 +59,7 @@ pub(crate) fn thread_splits(execution: &Execution, others: bool) -> Vec<ThreadSp
         let process = &execution.processes[thread.process.index()];
         let mut waits = BTreeMap::new();
         for (of, ns) in states.waits {
-            let word = if of == kind::JOIN { "join" } else { kind_word(of) };
+            let word = if of == kind::JOIN { "join" } else { kind_of_awaited(of) };
             *waits.entry(word.to_owned()).or_default() += ns;
         }
         ThreadSplit {

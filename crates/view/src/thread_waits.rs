@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use taskscope_analysis::{Analysis, Call, Root, Tie, WaitPartOf, WaitsAt};
 use taskscope_event::models::wait::kind;
 use taskscope_execution::ObjectIndex;
-use taskscope_session::Session;
+use taskscope_session::{Session, kind_of_awaited, name_of_awaited};
 
 /// The waits of threads for an object, in calls at one place.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -75,52 +75,6 @@ pub struct TiedThread {
     /// Its code; absent if unknown.
     #[serde(flatten)]
     pub code: Option<CodePlace>,
-}
-
-/// The kind of the object of a wait in words.
-pub(crate) const fn kind_word(wait_kind: u32) -> &'static str {
-    match wait_kind {
-        kind::MUTEX => "mutex",
-        kind::RW_LOCK => "read-write lock",
-        kind::SPIN_LOCK => "spin lock",
-        kind::CONDITION => "condition",
-        kind::THREAD_BARRIER => "barrier",
-        kind::SEMAPHORE => "semaphore",
-        kind::JOIN => "thread",
-        kind::FUTEX => "futex",
-        kind::SLEEP => "sleep",
-        kind::PIPE => "pipe",
-        kind::SOCKET => "socket",
-        kind::EVENT => "eventfd",
-        kind::TIMER => "timer",
-        kind::FILE => "file",
-        kind::TERMINAL => "terminal",
-        kind::SEVERAL => "descriptors",
-        kind::PROCESS => "other process",
-        kind::DESCRIPTOR => "descriptor",
-        kind::PIPE_ROOM => "full pipe",
-        kind::SOCKET_PAIR => "socket pair",
-        kind::SOCKET_PAIR_ROOM => "full socket pair",
-        kind::FILE_LOCK => "file lock",
-        kind::ONCE => "once",
-        kind::GIL => "interpreter lock",
-        _ => "object",
-    }
-}
-
-/// The name of an object; `None` of a kind that has none. `of_memory` returns the name of an address.
-pub(crate) fn object_name(wait_kind: u32, number: u64, of_memory: impl FnOnce() -> String) -> Option<String> {
-    match wait_kind {
-        kind::SLEEP | kind::SEVERAL | kind::PROCESS => None,
-        kind::GIL => Some("GIL".to_owned()),
-        // As in the links of /proc/PID/fd.
-        kind::PIPE | kind::PIPE_ROOM => Some(format!("pipe:[{number}]")),
-        kind::SOCKET | kind::SOCKET_PAIR | kind::SOCKET_PAIR_ROOM => Some(format!("socket:[{number}]")),
-        kind::EVENT | kind::TIMER | kind::FILE | kind::TERMINAL | kind::DESCRIPTOR | kind::FILE_LOCK => {
-            Some(format!("descriptor {number}"))
-        }
-        _ => Some(of_memory()),
-    }
 }
 
 const fn end_name(root: Root) -> &'static str {
@@ -231,7 +185,7 @@ impl WaitWords<'_> {
     fn row(&mut self, row: &WaitsAt) -> ThreadWaitTimes {
         let (place, code) = self.write_call(verb(row.kind), Tie::Wakes(row.call));
         ThreadWaitTimes {
-            kind: kind_word(row.kind).to_owned(),
+            kind: kind_of_awaited(row.kind).to_owned(),
             object: self.object_name(row.kind, row.object),
             pid: pid_of_site(self.session, row.call.site),
             place,
@@ -244,11 +198,10 @@ impl WaitWords<'_> {
         }
     }
 
-    /// The name of a wait's object; `None` of one that has none.
-    pub fn object_name(&self, wait_kind: u32, object: ObjectIndex) -> Option<String> {
+    fn object_name(&self, wait_kind: u32, object: ObjectIndex) -> Option<String> {
         let session = self.session;
         let number = session.execution.catalog.objects.get(object.index())?.id;
-        object_name(wait_kind, number, || session.places.name_of_memory(object))
+        name_of_awaited(wait_kind, number, || session.places.name_of_memory(object))
     }
 
     fn write_call(&mut self, what: &'static str, tie: Tie) -> Written {
@@ -299,11 +252,9 @@ impl WaitWords<'_> {
     }
 
     fn part(&mut self, part: &WaitPartOf) -> ThreadWaitPart {
-        let thread =
-            self.session.execution.threads.get(part.thread.index()).map(|row| match row.name.as_str() {
-                "" => format!("thread {}", row.tid),
-                name => format!("{name} ({})", row.tid),
-            });
+        let execution = &self.session.execution;
+        let known = part.thread.index() < execution.threads.len();
+        let thread = known.then(|| crate::names::thread_or_id(execution, part.thread));
         ThreadWaitPart {
             end: end_name(part.root).into(),
             by: part.first.map(|tie| self.tied(tie)),

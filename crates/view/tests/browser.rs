@@ -304,9 +304,19 @@ fn rows_of_threads_have_their_queues_and_nested_sections_below() {
     write_walker(&root);
     let walker = Arc::new(Page::analysed(Session::open(&root).unwrap()));
     let viewer_of_walker = Viewer::start(walker.clone(), 0).unwrap();
+    let is_known =
+        |section: &Section| !matches!(section.state, State::Unknown | State::NotStarted | State::Ended);
+    let threads = walker.execution.threads.iter().enumerate();
+    let unrecorded = threads
+        .filter(|(_, thread)| !thread.track.spans().any(|span| is_known(&span.section)))
+        .map(|(track, thread)| json!({ "track": track, "label": format!("thread {}", thread.tid) }));
     let expected = json!({
         "talking": { "address": viewer.address(), "section": page.section_at(ThreadIndex(0), 20_000) },
-        "walker": { "address": viewer_of_walker.address(), "nested": walker.nested_list() },
+        "walker": {
+            "address": viewer_of_walker.address(),
+            "nested": walker.nested_list(),
+            "unrecorded": unrecorded.collect::<Vec<Value>>(),
+        },
     });
     std::fs::write(folder.path().join("expected.json"), expected.to_string()).unwrap();
     run("rows.js", folder.path());

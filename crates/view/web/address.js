@@ -5,7 +5,7 @@
 
 import { element } from './elements.js';
 import { runOf } from './notes.js';
-import { ORDERS } from './rows.js';
+import { ORDERS, foldedAtFirst } from './rows.js';
 
 /** @typedef {import('./viewer.js').Viewer} Viewer */
 
@@ -21,7 +21,8 @@ export function addressOf(viewer) {
   if (t.chosen.order) parts.push(`order=${t.chosen.order}`);
   if (t.chosen.words) parts.push(`only=${encodeURIComponent(t.chosen.words)}`);
   if (t.chosen.top.length) parts.push(`top=${encodeURIComponent(t.chosen.top.join('\n'))}`);
-  if (t.collapsed.size) parts.push(`folded=${encodeURIComponent([...t.collapsed].join('\n'))}`);
+  const atFirst = foldedAtFirst(viewer.overview);
+  if (t.collapsed.size !== atFirst.size || [...t.collapsed].some((key) => !atFirst.has(key))) parts.push(`folded=${encodeURIComponent([...t.collapsed].join('\n'))}`);
   return `#${parts.join('&')}&run=${runOf(viewer.overview)}`;
 }
 
@@ -51,7 +52,8 @@ export function readAddress(viewer) {
   if (known.length) t.views = known;
   if (shown.length) viewer.fillViews();
   viewer.showChosen();
-  t.collapsed = new Set((words.get('folded') || '').split('\n').filter((key) => key));
+  const folded = words.get('folded');
+  t.collapsed = folded === null ? foldedAtFirst(viewer.overview) : new Set(folded.split('\n').filter((key) => key));
   const order = words.get('order') || '';
   t.chosen = { order: order in ORDERS ? order : '', words: words.get('only') || '', top: (words.get('top') || '').split('\n').filter((key) => key) };
   viewer.only.value = t.chosen.words;

@@ -4,8 +4,10 @@ import { RULER } from './rows.js';
 
 /** Least height of a row that has room for a name, pixels. */
 const MIN_TALL = 11;
-/** Least number of letters of a name that was cut. */
-const MIN_LETTERS = 5;
+/** Least number of letters of a name that was cut: fewer do not tell names apart. */
+const MIN_LETTERS = 8;
+/** What a wait's name has beside its object. */
+const BY = /, (held|woken) by .*$/;
 /** Least width of a bar that has room for a name, and the room beside it. */
 const MIN_WIDE = 22;
 const BESIDE = 3;
@@ -85,7 +87,7 @@ function drawName(timeline, row, start, end, name, ink) {
   const left = Math.max(timeline.gutter, timeline.xOf(start));
   const right = Math.min(timeline.width, timeline.xOf(end));
   if (right - left < MIN_WIDE) return;
-  const words = timeline.fitLabel(name, right - left - 2 * BESIDE);
+  const words = nameIn(timeline, name, right - left - 2 * BESIDE);
   const { context } = timeline;
   const y = RULER + row.y - timeline.scrollY;
   // Neighbours of one colour are apart.
@@ -93,9 +95,25 @@ function drawName(timeline, row, start, end, name, ink) {
     context.fillStyle = timeline.theme.page;
     context.fillRect(left, y + 1, 0.75, row.height - 2);
   }
-  if (words.length < Math.min(MIN_LETTERS, name.length)) return;
+  if (!words) return;
   // What is dimmed has pale bars.
   context.fillStyle = timeline.source.filter ? timeline.theme.text : ink;
   context.fillText(words, left + BESIDE, y + row.height / 2 + 0.5);
   timeline.named.push({ row, name, words, left, right });
+}
+
+/**
+ * The form of a name that fits: whole, without the thread that a wait is for, cut in its middle; none if hardly a letter is left.
+ * @param {import('./timeline.js').TimelineView} timeline
+ * @param {string} name
+ * @param {number} room pixels
+ */
+function nameIn(timeline, name, room) {
+  const short = name.replace(BY, '');
+  for (const form of short === name ? [name] : [name, short]) {
+    const words = timeline.fitLabel(form, room);
+    const isEnough = words === form || (form === short && words.length >= MIN_LETTERS);
+    if (isEnough && timeline.context.measureText(words).width <= room) return words;
+  }
+  return '';
 }

@@ -5,7 +5,7 @@ import { formatCount, formatStart, formatTime, fitText, unitOf } from './format.
 import { placeOf } from './rows.js';
 import { isLarge, ownerOf } from './findings.js';
 import { remarksOfQueues } from './device_tables.js';
-import { blameLines, edgesOfSection, edgesOfTask, freeWords, messageLines, operationFacts, remarkLines, shortName, submissionLines, sectionTitle, valueWords } from './details.js';
+import { blameLines, edgesOfSection, edgesOfTask, freeWords, messageLines, operationFacts, remarkLines, shortName, submissionLines, sectionTitle, threadWaitLines, valueWords } from './details.js';
 
 /** @typedef {import('./viewer.js').Viewer} Viewer */
 
@@ -51,11 +51,21 @@ export function showOperation(viewer, found) {
 async function showValue(viewer, found, row, at, isNewest) {
   const section = typeof row.thread === 'number' ? await viewer.source.json('section', { track: row.thread, at }) : null;
   if (!isNewest()) return;
-  if (section) await showSection(viewer, section, isNewest);
+  // A thread without recorded states has one section, from its begin to its end, which explains nothing.
+  const isKnown = section && section.state !== 'unknown';
+  if (isKnown) await showSection(viewer, section, isNewest);
   else viewer.panel.replaceChildren();
   if (!isNewest()) return;
-  viewer.panel.prepend(element('h2', { id: 'value-title' }, found.title),
-    factList(viewer, [['value', nameOf(valueWords(found))], ['row', row.label], ['from', formatStart(found.start, found.end - found.start)], ['lasts', formatTime(found.end - found.start)]]));
+  const isNested = found.view === 'nested';
+  const lines = isNested && !isKnown ? threadWaitLines(found.thread_wait, (track) => viewer.trackName(track)) : [];
+  viewer.panel.prepend(element('h2', { id: 'value-title' }, isNested ? valueWords(found) : found.title),
+    factList(viewer, [isNested ? ['of', found.title] : ['value', nameOf(valueWords(found))], ['row', row.label], ['from', formatStart(found.start, found.end - found.start)], ['lasts', formatTime(found.end - found.start)]]),
+    ...(lines.length ? [element('ul', {}, ...lines.map((line) => element('li', {}, line)))] : []),
+    ...(isKnown ? [] : [element('button', { type: 'button', onclick: () => viewer.timeline.select(found.start, found.end) }, 'select its time (m)')]));
+  if (lines.length) {
+    viewer.timeline.edges = edgesOfSection({ ...found, track: found.thread });
+    viewer.timeline.redraw();
+  }
   viewer.live.textContent = `${found.title}: ${valueWords(found)}, ${formatTime(found.end - found.start)}`;
 }
 

@@ -1,6 +1,6 @@
 // Rows of the timeline: which there are, one under the other, and what they are called.
 
-import { fitText } from './format.js';
+import { fitText, formatNumberOf } from './format.js';
 
 /** Room for labels at the left, and for the ruler above. */
 export const GUTTER = 150;
@@ -102,6 +102,38 @@ function orderedTracks(overview, tracks, order) {
   return null;
 }
 
+/**
+ * Threads of which the run has no state at all, as helper threads of libraries are: rows of them would be grey from end to end. None if there are
+ * no other threads.
+ * @param {any} overview
+ * @returns {Set<number>}
+ */
+export function quietTracks(overview) {
+  const before = QUIET.get(overview);
+  if (before) return before;
+  const rows = (overview.report && overview.report.thread_states) || [];
+  const isQuiet = ({ states }) => Object.entries(states).every(([name, ns]) => ns === 0 || ['unknown', 'not_started', 'ended'].includes(name));
+  const names = new Set(rows.filter(isQuiet).map(({ loom, pid, tid, kind }) => `${loom}/${pid}/${tid}/${kind === 'cpu'}`));
+  const quiet = new Set(overview.tracks.filter((track) => {
+    const { loom, pid } = overview.processes[track.process];
+    return names.has(`${loom}/${pid}/${track.tid}/${track.kind === 'cpu'}`);
+  }).map((track) => track.track));
+  QUIET.set(overview, quiet);
+  return quiet;
+}
+
+/** Known threads without states, by overview. @type {WeakMap<object, Set<number>>} */
+const QUIET = new WeakMap();
+
+/** The group of threads of a process without states. @param {{node: string, pid: number}} process */
+const quietKey = (process) => `quiet ${process.node} ${process.pid}`;
+
+/** Groups that are folded until somebody unfolds them. @param {any} overview @returns {Set<string>} */
+export function foldedAtFirst(overview) {
+  const quiet = quietTracks(overview);
+  return new Set(overview.tracks.filter((track) => quiet.has(track.track)).map((track) => quietKey(overview.processes[track.process])));
+}
+
 /** What names a row of a track among the chosen ones. @param {Row} row */
 export const rowKey = (row) => `${row.view}/${row.track}`;
 
@@ -142,7 +174,9 @@ export function rowsOf(overview, views, collapsed, rowHeight, chosen = { words: 
   };
   const tracks = wanted.length ? overview.tracks.filter((track) => has(`${trackLabel(track)} ${processLabel(processes[track.process])} ${processes[track.process].node}`)) : overview.tracks;
   const nodes = [...new Set(tracks.map((track) => processes[track.process].node))];
-  if (overview.tracks.length) add({ kind: 'stack', height: STACK, label: 'workers by state', key: 'all', tracks: overview.tracks.filter((track) => track.worker).map((track) => track.track) });
+  const quiet = quietTracks(overview);
+  const workers = overview.tracks.filter((track) => track.worker);
+  if (overview.tracks.length && (!workers.length || workers.some((track) => !quiet.has(track.track)))) add({ kind: 'stack', height: STACK, label: 'workers by state', key: 'all', tracks: workers.map((track) => track.track) });
   /** @type {(key: string) => any[]} */
   const rowOnTop = (key) => {
     const at = key.lastIndexOf('/');
@@ -166,11 +200,17 @@ export function rowsOf(overview, views, collapsed, rowHeight, chosen = { words: 
   for (const view of known.filter((view) => view.isOfThreads)) {
     for (const row of view.rows) below.get(row.thread)?.push({ ...ofView(row, view), label: `└ ${row.label}${row.submitters > 1 ? `, of ${row.submitters} threads` : ''}` });
   }
-  /** A thread, and the rows below it. */
+  const rowsBelow = (track, view) => (view === host?.name && below.get(track)) || [];
+  /** A thread, and the rows below it. The first of these has the place and name of a thread without states. */
   const addThread = (row, view) => {
-    add(row);
-    if (view === host?.name) (below.get(row.track) || []).forEach(add);
+    const [first, ...others] = rowsBelow(row.track, view);
+    if (first && view === 'state' && quiet.has(row.track)) add({ ...first, label: row.label });
+    else [row, ...(first ? [first] : [])].forEach(add);
+    others.forEach(add);
   };
+  /** Whether a thread has neither states nor other rows, while other threads have. */
+  const isEmpty = (track, view) => view === 'state' && quiet.has(track.track) && !rowsBelow(track.track, view).length && !wanted.length;
+  const hasOthers = (/** @type {string} */ view) => tracks.some((track) => !isEmpty(track, view));
   for (const words of known) {
     const view = words.name;
     if (!words.rows && overview.tracks.length === 0) continue;
@@ -178,7 +218,8 @@ export function rowsOf(overview, views, collapsed, rowHeight, chosen = { words: 
     if (words.isOfThreads && words.rows.length && !rest.length) continue;
     const own = rest ? rest.filter((row) => has(ofViewAlone(row, words).label)) : tracks;
     const all = (rest || overview.tracks).length;
-    add({ kind: 'view', height: HEADER, label: `${words.rows ? words.label : `threads: ${words.label}`}${own.length < all ? ` (${own.length} of ${all} rows)` : ''}`, key: `view ${view}`, view, ...foldsOf(own.map((row) => row.track)) });
+    const hasStates = view !== 'state' || !tracks.length || tracks.some((track) => !quiet.has(track.track));
+    add({ kind: 'view', height: HEADER, label: `${words.rows ? words.label : hasStates ? `threads: ${words.label}` : 'threads'}${own.length < all ? ` (${own.length} of ${all} rows)` : ''}`, key: `view ${view}`, view, ...foldsOf(own.map((row) => row.track)) });
     if (collapsed.has(`view ${view}`)) continue;
     if (words.rows) {
       for (const row of own) add(ofViewAlone(row, words));
@@ -205,7 +246,12 @@ export function rowsOf(overview, views, collapsed, rowHeight, chosen = { words: 
           add({ kind: 'stack', height: STACK, label: 'threads by state', key, tracks: own.map((track) => track.track) });
           continue;
         }
-        for (const track of own) addThread(ofThread(track, view), view);
+        const empty = hasOthers(view) ? own.filter((track) => isEmpty(track, view)) : [];
+        for (const track of own.filter((track) => !empty.length || !isEmpty(track, view))) addThread(ofThread(track, view), view);
+        if (!empty.length) continue;
+        const emptyKey = quietKey(processes[process]);
+        add({ kind: 'process', height: HEADER, label: `${formatNumberOf(empty.length, 'thread')} without recorded states`, key: emptyKey, ...foldsOf(empty.map((track) => track.track)) });
+        if (!collapsed.has(emptyKey)) for (const track of empty) addThread(ofThread(track, view), view);
       }
     }
   }

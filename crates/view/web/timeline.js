@@ -6,7 +6,7 @@ import { stackOrder, valueLegend } from './charts.js';
 import { element } from './elements.js';
 import { listen } from './gestures.js';
 import { PAPER_RATIO, isPrinting } from './paper.js';
-import { GUTTER, RULER, ROW_HEIGHTS, fittingHeight, placeNow, placeOf, rowAtHeight, rowKey, rowsOf } from './rows.js';
+import { GUTTER, RULER, ROW_HEIGHTS, fittingHeight, foldedAtFirst, placeNow, placeOf, rowAtHeight, rowKey, rowsOf } from './rows.js';
 import { drawTracks } from './tracks.js';
 import { drawCounter, drawStack } from './numbers.js';
 import { wordsAt } from './hover.js';
@@ -60,8 +60,8 @@ export class TimelineView {
     this.gutter = GUTTER;
     /** @type {string[]} */
     this.views = ['state'];
-    /** @type {Set<string>} */
-    this.collapsed = new Set();
+    /** Keys of folded groups. @type {Set<string>} */
+    this.collapsed = foldedAtFirst(overview);
     /** @type {import('./rows.js').Chosen} */
     this.chosen = { words: '', top: [], order: '' };
     /** @type {Range | null} */
@@ -383,12 +383,19 @@ export class TimelineView {
       const span = Math.min(this.length, Math.max(length * 8, Math.min(this.span, length * 200)));
       this.show(section.start + length / 2 - span / 2, section.start + length / 2 + span / 2);
     }
+    if (!this.rowOfPlace(section)) this.unfold(section.track);
     const row = this.rowOfPlace(section);
     if (row) {
       this.focusRow = this.rows.indexOf(row);
       this.moveFocus(0);
     }
     this.changed();
+  }
+
+  /** Opens the groups that a track is folded into. @param {number} track */
+  unfold(track) {
+    for (const { key, tracks } of this.rows) if (key && key !== 'all' && tracks && tracks.includes(track)) this.collapsed.delete(key);
+    this.resize();
   }
 
   /** Something else lies under the pointer now. */

@@ -45,13 +45,17 @@ impl Places {
         names
     }
 
+    /// The static variable that an object is, with indices.
+    pub(super) fn variable_name(&self, object: ObjectIndex) -> Option<String> {
+        let row = self.catalog().objects.get(object.index())?;
+        let place = self.variable(row.process, row.id)?;
+        Some(words(&place, place.indices.len()))
+    }
+
     /// The name of an object that is a part of the program's memory: its static variable, else its address.
     pub fn name_of_memory(&self, object: ObjectIndex) -> String {
-        let Some(row) = self.catalog().objects.get(object.index()) else { return "unknown".to_owned() };
-        match self.variable(row.process, row.id) {
-            Some(place) => words(&place, place.indices.len()),
-            None => format!("{:#x}", row.id),
-        }
+        let address = || Some(format!("{:#x}", self.catalog().objects.get(object.index())?.id));
+        self.variable_name(object).or_else(address).unwrap_or_else(|| "unknown".to_owned())
     }
 }
 

@@ -1,5 +1,6 @@
 //! Code sites, data and call paths in words.
 
+mod awaited;
 mod call_tree;
 mod callers;
 mod data_names;
@@ -8,6 +9,7 @@ mod machine_code;
 mod places;
 mod profile_waits;
 
+pub use awaited::{kind_of_awaited, name_of_awaited};
 pub use call_tree::name_call_paths;
 pub use callers::Caller;
 pub use machine_code::FunctionPlace;

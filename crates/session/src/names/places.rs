@@ -5,7 +5,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
-use taskscope_event::models::wait::kind;
 use taskscope_execution::{
     Catalog, Construct, Execution, GapIndex, Joined, ObjectIndex, Place, PlaceKind, ProcessIndex, SiteIndex,
     State, TypeIndex, TypeKind,
@@ -323,27 +322,9 @@ impl Places {
         self.catalog.type_site(ty)
     }
 
-    /// The words for an awaited object.
-    ///
-    /// Runtimes keep locks on the heap, so a lock is named after the place that took it first; the second of several
-    /// such is `#2`. Without names of places it is an address.
-    pub fn object_name(&self, object: ObjectIndex) -> String {
-        if let Some((site, number)) = self.first_taken.get(&object) {
-            let code = self.code(*site);
-            if code.frame.function.is_some() || code.frame.line.is_some() {
-                let name = self.construct(self.object_kind(object), *site);
-                return if *number == 1 { name } else { format!("{name} #{number}") };
-            }
-        }
-        match self.catalog.objects.get(object.index()) {
-            Some(row) => format!("{} {:#x}", object_word(row.kind), row.id),
-            None => "unknown".to_string(),
-        }
-    }
-
-    /// The word for the kind of thing that an object is.
-    pub fn object_kind(&self, object: ObjectIndex) -> &'static str {
-        self.catalog.objects.get(object.index()).map_or("unknown", |row| object_word(row.kind))
+    /// The place that took a lock first, and the lock's number among those of the place.
+    pub(super) fn first_taken(&self, object: ObjectIndex) -> Option<(SiteIndex, u32)> {
+        self.first_taken.get(&object).copied()
     }
 }
 
@@ -440,24 +421,5 @@ fn work_word(kind: u32) -> &'static str {
         7 => "taskloop",
         8 => "scope",
         _ => "worksharing",
-    }
-}
-
-fn object_word(wait_kind: u32) -> &'static str {
-    match wait_kind {
-        kind::CRITICAL => "critical",
-        kind::LOCK => "lock",
-        kind::NEST_LOCK => "nestable lock",
-        kind::ORDERED => "ordered",
-        kind::ATOMIC => "atomic",
-        kind::MUTEX => "mutex",
-        kind::RW_LOCK => "read-write lock",
-        kind::SPIN_LOCK => "spin lock",
-        kind::CONDITION => "condition",
-        kind::THREAD_BARRIER => "barrier",
-        kind::SEMAPHORE => "semaphore",
-        kind::JOIN => "thread",
-        kind::FUTEX => "futex",
-        _ => "object",
     }
 }

@@ -1,17 +1,18 @@
 //! Findings of recorded waits of threads, one per object and culprit: sums while they are made, and their sentences.
 
+use crate::awaited::AwaitedObjects;
 use crate::cpus::mask_of;
 use crate::format::{Unit, percent, time};
 use crate::named_finding::NamedFinding;
-use crate::thread_waits::{WaitWords, chain_text, kind_word};
+use crate::thread_waits::{WaitWords, chain_text};
 use crate::words::{Source, sentence};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use taskscope_analysis::{Analysis, Call, Confidence, LostTo, Tie};
+use taskscope_analysis::{Analysis, Confidence, LostTo, Tie};
 use taskscope_cause::{Blamed, Cause, Pattern};
 use taskscope_event::models::wait::kind;
-use taskscope_execution::{Execution, ObjectIndex, SiteIndex, State, ThreadIndex};
-use taskscope_session::Session;
+use taskscope_execution::{SiteIndex, State, ThreadIndex};
+use taskscope_session::{Session, kind_of_awaited};
 
 use super::rows::Whose;
 
@@ -34,8 +35,7 @@ struct Row {
 pub(super) struct WaitRows<'a> {
     words: WaitWords<'a>,
     session: &'a Session,
-    /// The waits for each object, to name objects without a name.
-    waited_for: FxHashMap<ObjectIndex, WaitedFor>,
+    awaited: AwaitedObjects,
     /// Confidence in complete chains.
     sure: Confidence,
     numbers: FxHashMap<(Cause, Blamed, String, String), usize>,
@@ -48,7 +48,7 @@ impl<'a> WaitRows<'a> {
         WaitRows {
             words: WaitWords::of(session),
             session,
-            waited_for: waited_for(&session.execution),
+            awaited: AwaitedObjects::of(&session.execution),
             sure,
             numbers: FxHashMap::default(),
             rows: Vec::new(),
@@ -81,7 +81,7 @@ impl<'a> WaitRows<'a> {
             }
             LostTo::WaitUnknown(of, call) => {
                 let place = self.words.blocked(of, call).place.unwrap_or_default();
-                let object = kind_word(of).to_owned();
+                let object = kind_of_awaited(of).to_owned();
                 let key = (Cause::Blocked, Blamed::Code, object.clone(), place.clone());
                 let row = self.row(key, (State::Blocked, place), Confidence::Low);
                 row.object = object;
@@ -104,7 +104,12 @@ impl<'a> WaitRows<'a> {
                 let is_monitor = self.words.leaves_monitor(first);
                 let object = match &waiting {
                     Some(place) if is_monitor => format!("a monitor of Java in {place}"),
-                    waiting => self.object(kind, object, waiting.as_deref()),
+                    waiting => self.awaited.words(
+                        &self.session.places,
+                        &self.session.execution,
+                        object,
+                        waiting.as_deref(),
+                    ),
                 };
                 let (cause, blamed) = match kind {
                     _ if is_monitor || kind::has_holder(kind) => (Cause::Lock, Blamed::Holder),
@@ -183,29 +188,6 @@ impl<'a> WaitRows<'a> {
         let row = &mut self.rows[number];
         row.finding.confidence = row.finding.confidence.min(confidence);
         row
-    }
-
-    /// The object in words. One without a name is named after the first wait for it, or, if one thread alone waits for it, as a
-    /// runtime does that parks each thread at an object of its own, after this wait.
-    fn object(&mut self, of: u32, object: ObjectIndex, waiting: Option<&str>) -> String {
-        let word = kind_word(of);
-        match self.words.object_name(of, object) {
-            // `pipe:[12]` has its kind in its name.
-            Some(name) if name.starts_with(word) => name,
-            Some(name) if !name.starts_with("0x") => format!("{word} {name}"),
-            _ => {
-                let known = self.waited_for.get(&object).copied();
-                if let (Some(WaitedFor { by: Some(_), .. }), Some(place), false) =
-                    (known, waiting, kind::has_holder(of))
-                {
-                    return format!("a {word} of the waiting thread, in {place}");
-                }
-                match known.and_then(|known| self.words.blocked(of, known.first).place) {
-                    Some(place) => format!("a {word} first waited for in {place}"),
-                    None => format!("a {word}"),
-                }
-            }
-        }
     }
 
     /// The site that is charged, if it is in the program's own code.
@@ -302,33 +284,4 @@ impl Row {
 /// Whether a loss is not known.
 pub(super) const fn is_not_known(to: LostTo) -> bool {
     matches!(to, LostTo::BlockedUnknown | LostTo::Unknown | LostTo::WaitUnknown(..))
-}
-
-/// The waits for an object.
-#[derive(Clone, Copy)]
-struct WaitedFor {
-    first_at: u64,
-    first: Call,
-    /// The only thread that waits for it; `None` if there are several.
-    by: Option<ThreadIndex>,
-}
-
-/// The waits for each object, over the whole run.
-fn waited_for(execution: &Execution) -> FxHashMap<ObjectIndex, WaitedFor> {
-    let whole = execution.whole();
-    let mut all: FxHashMap<ObjectIndex, WaitedFor> = FxHashMap::default();
-    for wait in &whole.thread_waits.waits {
-        let known = all.entry(wait.object).or_insert(WaitedFor {
-            first_at: u64::MAX,
-            first: Call::NONE,
-            by: Some(wait.thread),
-        });
-        known.by = known.by.filter(|thread| *thread == wait.thread);
-        if wait.start < known.first_at {
-            let path = whole.samples.path_of_call(wait.thread, wait.site, wait.start);
-            let path = path.unwrap_or(taskscope_execution::PathIndex::NONE);
-            (known.first_at, known.first) = (wait.start, Call { site: wait.site, path });
-        }
-    }
-    all
 }

@@ -9,11 +9,14 @@
 use super::Page;
 use super::rows::View;
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::sync::Arc;
 use taskscope_execution::lod::Window;
-use taskscope_execution::{Place, PlaceKind, Section, Span, State, TaskIndex, ThreadIndex};
+use taskscope_execution::{
+    ObjectIndex, Place, PlaceKind, Section, Span, State, TaskIndex, ThreadIndex, TypeIndex,
+};
 
 /// Named sections of a window. Times are nanoseconds since the start of the trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
@@ -99,6 +102,24 @@ impl Page {
         }
     }
 
+    /// Short names that several task types have, as constructs in one function: bars add the line.
+    fn shared_names(&self) -> Arc<FxHashSet<String>> {
+        let find = || {
+            let types = (0..self.execution.catalog.types.len() as u32).map(TypeIndex);
+            let names: Vec<String> =
+                self.names.ask(move |places| types.map(|ty| places.type_name(ty)).collect());
+            let mut whole: FxHashMap<&str, &str> = FxHashMap::default();
+            let mut shared = FxHashSet::default();
+            for name in &names {
+                if *whole.entry(short(name)).or_insert(name) != name.as_str() {
+                    shared.insert(short(name).to_owned());
+                }
+            }
+            Arc::new(shared)
+        };
+        self.shared_names.get_or_init(find).clone()
+    }
+
     fn words(&self, keys: Vec<Key>) -> Vec<String> {
         let of_execution =
             |key: &Key| match *key {
@@ -118,12 +139,18 @@ impl Page {
             };
         let known: Vec<Option<String>> = keys.iter().map(of_execution).collect();
         let asked = keys.clone();
+        let (awaited, execution, shared) = (self.awaited(), self.execution.clone(), self.shared_names());
         let of_places: Vec<Option<String>> = self.names.ask(move |places| {
             let words = |key: &Key| match *key {
-                Key::Place(state, place) => Some(short(&places.name(state, place)).to_owned())
-                    .filter(|words| !words.is_empty())
-                    .or_else(|| Some(state.label().to_owned())),
-                Key::Object(object) => Some(places.object_name(taskscope_execution::ObjectIndex(object))),
+                Key::Place(state, place) => match short(&places.name(state, place)) {
+                    "" => Some(state.label().to_owned()),
+                    name if shared.contains(name) => {
+                        let line = places.code(places.site_of(place)).frame.line;
+                        Some(line.map_or_else(|| name.to_owned(), |line| format!("{name}:{line}")))
+                    }
+                    name => Some(name.to_owned()),
+                },
+                Key::Object(object) => Some(awaited.words(places, &execution, ObjectIndex(object), None)),
                 _ => None,
             };
             asked.iter().map(words).collect()

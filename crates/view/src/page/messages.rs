@@ -1,10 +1,14 @@
 //! Messages between processes, and waits of threads for each other, by thread.
 
 use super::Page;
+use crate::awaited::call_at;
+use crate::names::thread_or_id;
+use crate::thread_waits::verb;
 use schemars::JsonSchema;
 use serde::Serialize;
+use taskscope_event::models::wait::kind;
 use taskscope_execution::messages::Message;
-use taskscope_execution::{Span, ThreadIndex, WaitOutcome};
+use taskscope_execution::{SiteIndex, Span, ThreadIndex, WaitOutcome};
 
 /// Listed messages of a call.
 const LISTED: usize = 16;
@@ -115,27 +119,45 @@ impl Page {
         self.execution.communication.ranks.get(&process.0).map(|rank| rank.rank)
     }
 
-    /// The longest wait for other threads in a section.
-    pub(super) fn thread_wait_of(&self, track: ThreadIndex, span: &Span) -> Option<ThreadWaitFacts> {
+    /// The longest wait for other threads in a part of a thread's time, clocks of the trace.
+    pub(super) fn thread_wait_of(
+        &self,
+        track: ThreadIndex,
+        (start, end): (u64, u64),
+    ) -> Option<ThreadWaitFacts> {
         let waits = &self.execution.thread_waits;
-        let of_thread = waits.of_thread(track, span.start, span.end).iter();
-        let wait = *of_thread
-            .max_by_key(|wait| wait.end.min(span.end).saturating_sub(wait.start.max(span.start)))?;
+        let of_thread = waits.of_thread(track, start, end).iter();
+        let wait = *of_thread.max_by_key(|wait| wait.end.min(end).saturating_sub(wait.start.max(start)))?;
         let waker = wait.waker;
         let holds: Vec<_> =
             waits.holds_of(wait.object, wait.start, wait.end).iter().take(8).copied().collect();
-        let sites: Vec<_> = holds.iter().map(|hold| hold.site).collect();
+        let kind = self.execution.catalog.objects.get(wait.object.index()).map_or(0, |row| row.kind);
+        let joined = waker.filter(|_| kind == kind::JOIN).map(|waker| waker.thread);
+        let (execution, awaited) = (self.execution.clone(), self.awaited());
+        let mut calls = vec![(verb(kind), wait.thread, wait.site, wait.start)];
+        calls.extend(holds.iter().map(|hold| ("lock", hold.thread, hold.site, hold.start)));
+        calls.extend(
+            waker.filter(|_| joined.is_none()).map(|waker| ("wake", waker.thread, waker.site, waker.at)),
+        );
         let words = self.names.ask(move |places| {
-            let call = |site| places.construct("call", site);
-            let calls = sites.into_iter().map(call).collect::<Vec<_>>();
-            (
-                places.object_name(wait.object),
-                call(wait.site),
-                waker.map(|waker| call(waker.site)).unwrap_or_default(),
-                calls,
-            )
+            let words = |(what, thread, site, at): &(&str, ThreadIndex, SiteIndex, u64)| match site.is_some()
+            {
+                true => places.construct_of(what, &call_at(places, &execution, *thread, *site, *at)),
+                false => String::new(),
+            };
+            let calls: Vec<String> = calls.iter().map(words).collect();
+            let waiting = calls.first().filter(|words| !words.is_empty());
+            let object = match joined {
+                Some(thread) => format!("the end of {}", thread_or_id(&execution, thread)),
+                None => awaited.words(places, &execution, wait.object, waiting.map(String::as_str)),
+            };
+            (object, calls)
         });
-        let (object, call, waker_call, calls) = words;
+        let (object, calls) = words;
+        let mut calls = calls.into_iter();
+        let call = calls.next().unwrap_or_default();
+        let held: Vec<String> = calls.by_ref().take(holds.len()).collect();
+        let waker_call = calls.next().unwrap_or_default();
         Some(ThreadWaitFacts {
             object,
             call,
@@ -154,7 +176,7 @@ impl Page {
             }),
             holders: holds
                 .iter()
-                .zip(calls)
+                .zip(held)
                 .map(|(hold, call)| HoldingThread {
                     track: hold.thread.0,
                     ns: hold.end.min(wait.end).saturating_sub(hold.start.max(wait.start)),

@@ -42,6 +42,7 @@ mod tasks;
 mod type_rows_of_page;
 mod types;
 mod values;
+mod wait_words;
 
 pub use assembly::{AssemblyFacts, InstructionFacts};
 pub use bars::Bars;
@@ -72,12 +73,13 @@ pub use tasks::{TaskFacts, TaskQuery};
 pub use types::TypeRows;
 pub use values::{ModelFamilies, ValueFacts, packed_model_rows};
 
+use crate::awaited::AwaitedObjects;
 use crate::call_paths::json::TableOptions;
 use crate::call_paths::{CallPaths, TOP_PATHS};
 use crate::findings::findings_of;
 use crate::report_json::Report;
 use crate::source_files::SourceRoots;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 use taskscope_analysis::call_paths::TaskContext;
@@ -123,6 +125,9 @@ pub struct Page {
     ready_tasks: OnceLock<Counter>,
     live_tasks: OnceLock<Counter>,
     bytes_in_flight: OnceLock<Counter>,
+    awaited: OnceLock<Arc<AwaitedObjects>>,
+    /// Short names that several task types have.
+    shared_names: OnceLock<Arc<FxHashSet<String>>>,
     dependences: OnceLock<Dependences>,
     /// Rows of the calls of a communication library by thread, by begin.
     calls: OnceLock<Vec<Vec<u32>>>,
@@ -245,6 +250,8 @@ impl Page {
             ready_tasks: OnceLock::new(),
             live_tasks: OnceLock::new(),
             bytes_in_flight: OnceLock::new(),
+            awaited: OnceLock::new(),
+            shared_names: OnceLock::new(),
             dependences: OnceLock::new(),
             calls: OnceLock::new(),
             messages: OnceLock::new(),

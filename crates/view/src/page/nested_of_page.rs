@@ -79,21 +79,10 @@ impl Page {
                 name,
             });
         }
-        let waits = &self.execution.thread_waits.waits;
-        let mut objects: Vec<_> = waits.iter().map(|wait| wait.object).collect();
-        objects.sort_unstable();
-        objects.dedup();
-        let asked = objects.clone();
-        let texts: Vec<String> = self
-            .names
-            .ask(move |places| asked.into_iter().map(|object| places.object_name(object)).collect());
-        let texts = texts.into_iter().map(|text| words.number(&format!("wait for {text}")));
-        let numbers: FxHashMap<_, i64> = objects.into_iter().zip(texts).collect();
-        for wait in waits {
-            if let Some(name) = numbers.get(&wait.object) {
-                let (thread, start, end) = (wait.thread, wait.start, wait.end);
-                intervals.push(Interval { thread, start, end, name: *name });
-            }
+        let numbers = self.numbers_of_waits(words);
+        for (wait, name) in self.execution.thread_waits.waits.iter().zip(numbers) {
+            let (thread, start, end) = (wait.thread, wait.start, wait.end);
+            intervals.push(Interval { thread, start, end, name });
         }
         intervals
     }
@@ -186,8 +175,12 @@ impl Page {
         let found = self.value_of(&nested.view, row, at, step)?;
         let word =
             usize::try_from(found.value).ok().and_then(|value| nested.words.get(value.checked_sub(1)?));
-        let thread = nested.rows.get(row as usize).map(|(thread, _)| thread.0);
+        let thread = nested.rows.get(row as usize).map(|(thread, _)| *thread);
+        let time = (self.start() + found.start, self.start() + found.end);
+        let thread_wait =
+            thread.filter(|_| word.is_some()).and_then(|thread| self.thread_wait_of(thread, time));
         let label = Some(word.map_or("nothing", String::as_str).to_owned());
-        Some(ValueFacts { label, view: NESTED.to_owned(), thread: Some(thread), ..found })
+        let thread = Some(thread.map(|thread| thread.0));
+        Some(ValueFacts { label, view: NESTED.to_owned(), thread, thread_wait, ..found })
     }
 }

@@ -231,9 +231,9 @@ impl Page {
             task_type,
             region: self.region_number(section.region),
             region_name: self.region_name(section.region),
-            object: object.is_some().then(|| self.names.ask(move |places| places.object_name(object))),
+            object: object.is_some().then(|| self.object_words(vec![object]).pop().unwrap_or_default()),
             reason: WaitReason {
-                thread_wait: self.thread_wait_of(track, &span),
+                thread_wait: self.thread_wait_of(track, (span.start, span.end)),
                 ..self.wait_reason(track, span)
             },
             submissions: self.submissions_of(track, &span),

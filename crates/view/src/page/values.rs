@@ -1,6 +1,7 @@
 //! Rows of numbers: the views of a trace's models, for threads, CPUs and breakdowns.
 
 use super::Page;
+use super::messages::ThreadWaitFacts;
 use super::packing::packed_values;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -85,6 +86,9 @@ pub struct ValueFacts {
     /// The track of the row's thread, null without one; only for models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread: Option<Option<u32>>,
+    /// The longest wait for another thread in it; only of nested sections, absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread_wait: Option<ThreadWaitFacts>,
 }
 
 impl Page {
@@ -180,6 +184,7 @@ impl Page {
             uncertain: is_uncertain,
             view: String::new(),
             thread: None,
+            thread_wait: None,
         })
     }
 

@@ -375,6 +375,8 @@ impl Page {
             ready_tasks: OnceLock::new(),
             live_tasks: OnceLock::new(),
             bytes_in_flight: OnceLock::new(),
+            awaited: OnceLock::new(),
+            shared_names: OnceLock::new(),
             dependences: OnceLock::new(),
             calls: OnceLock::new(),
             messages: OnceLock::new(),
