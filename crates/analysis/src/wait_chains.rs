@@ -44,7 +44,7 @@ pub enum Tie {
 pub enum Root {
     /// The last thread of the chain was not waiting for another one, and had a CPU as far as is known.
     Ran,
-    /// The last thread of the chain, or the waiting thread itself after the wait had been ended, could run and had no CPU.
+    /// The last thread of the chain, or the waiting thread itself, could run and had no CPU: the wait had been ended.
     NoCpu,
     /// The lock was free, or the thread had been woken: until it ran again.
     Handover,
@@ -135,6 +135,17 @@ impl<F: FnMut(ChainPart)> Chains<'_, F> {
 
     /// Ends the chain at a thread that ran or was about to, apart from the times in which it had no CPU.
     fn end_on_cpu(&mut self, thread: ThreadIndex, root: Root, from: u64, until: u64) {
+        self.end_on_cpu_in(thread, (root, None), from, until);
+    }
+
+    /// [`end_on_cpu`](Self::end_on_cpu) for a thread in sleep or I/O: the request has come, or the time is over, since it could run.
+    fn end_on_cpu_in(
+        &mut self,
+        thread: ThreadIndex,
+        (root, blocked): (Root, Option<(u32, Call)>),
+        from: u64,
+        until: u64,
+    ) {
         let execution = self.execution;
         let off = execution.off_cpu_of(thread);
         let mut at = from;
@@ -143,11 +154,11 @@ impl<F: FnMut(ChainPart)> Chains<'_, F> {
                 break;
             }
             let (start, end) = (off.start.max(at), off.end.min(until));
-            self.end(root, at, start);
+            self.end_in(root, blocked, at, start);
             self.end(Root::NoCpu, start, end);
             at = at.max(end);
         }
-        self.end(root, at, until);
+        self.end_in(root, blocked, at, until);
     }
 
     /// The part of a wait from `from` until `until`.
@@ -180,11 +191,16 @@ impl<F: FnMut(ChainPart)> Chains<'_, F> {
                     _ => Root::Outside,
                 };
                 let call = Call::of(self.execution, wait.thread, wait.site, wait.start);
-                self.end_in(root, Some((kind, call)), from, until);
+                self.end_on_cpu_in(wait.thread, (root, Some((kind, call))), from, until);
             }
-            None if wait.outcome == WaitOutcome::TimedOut => self.end(Root::TimedOut, from, until),
-            None if wait.outcome == WaitOutcome::Open => self.end(Root::Open, from, until),
-            None => self.end(Root::NotKnown, from, until),
+            None => {
+                let root = match wait.outcome {
+                    WaitOutcome::TimedOut => Root::TimedOut,
+                    WaitOutcome::Open => Root::Open,
+                    _ => Root::NotKnown,
+                };
+                self.end_on_cpu(wait.thread, root, from, until);
+            }
         }
     }
 
@@ -211,7 +227,7 @@ impl<F: FnMut(ChainPart)> Chains<'_, F> {
             WaitOutcome::Open => Root::Open,
             _ => Root::NotKnown,
         };
-        self.end(rest, at, until);
+        self.end_on_cpu(wait.thread, rest, at, until);
     }
 
     /// The activity of a thread during waits of others for it.

@@ -207,6 +207,21 @@ fn sleep_counts_if_the_thread_has_other_work_or_nothing_else_is_to_be_done() {
     assert_eq!((ns(|to| to == LostTo::Idle), ns(|to| to == LostTo::Alone)), (400, 600), "{rows:?}");
 }
 
+/// The request has come at 600, and the thread has no CPU until 900.
+#[test]
+fn after_a_wait_for_the_outside_the_thread_has_no_cpu() {
+    for object in [PEER, FILE, SLEEP] {
+        let mut run = Run::of(1);
+        run.waited(0, (100, 900), object);
+        let execution = run.finish(1000, &[(0, 600, 900)]);
+        let (used, rows) = losses(&execution);
+        let no_cpu = rows.iter().find(|(to, _)| *to == LostTo::NoCpu);
+        assert_eq!((used, no_cpu.map(|(_, ns)| *ns)), (200, Some(300)), "{object:?} {rows:?}");
+        let states = &thread_states(&execution)[0];
+        assert_eq!((states.no_cpu_ns, states.waits.iter().map(|(_, ns)| ns).sum()), (300, 500_u64));
+    }
+}
+
 #[test]
 fn a_limit_bounds_the_capacity() {
     let execution = locked().finish(1500, &[(0, 0, 300)]);

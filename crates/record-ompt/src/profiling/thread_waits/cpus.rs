@@ -6,7 +6,8 @@
 //! ```
 //! The rules are those of traces (`taskscope_analysis::cpu_time`): threads without a CPU and those that wait for others share the
 //! unused CPUs; the rest is charged to running code (*alone*), to sleep, or is *idle*. The instants of waits are exact. Of the
-//! time outside of waits, the kernel's sums (`schedstat`) say how much of a round a thread ran, had no CPU, or was blocked.
+//! time outside of waits, the kernel's sums (`schedstat`) say how much of a round a thread ran, had no CPU, or was blocked. Time
+//! without a CPU beyond that was in waits that had been ended: by wakes, or by requests.
 //!
 //! A wait counts when it is over. So instants are divided late: not before the open waits, and the threads that have been off the
 //! CPU since in a call that is reported at its end. The numbers of pieces and of ended threads are limited; beyond, threads in such waits count as without work.
@@ -304,6 +305,20 @@ mod tests {
         // Thread 0 was blocked for half of its time, in calls that are not recorded.
         let CpuSums { used, blocked, alone, idle, .. } = cpus.sums;
         assert_eq!([used, blocked, alone, idle].map(ms), [200.0, 200.0, 200.0, 200.0]);
+        adds_up(&cpus, &charges);
+    }
+
+    #[test]
+    fn a_request_that_waits_for_a_cpu_is_the_systems() {
+        let mut cpus = cpus(2);
+        cpus.add(0, (0, 400 * MS), Doing::Listens);
+        cpus.add(1, (0, 400 * MS), Doing::Listens);
+        cpus.read(400 * MS, &[(0, sums(0, 100)), (1, sums(0, 60))], |_| true);
+        let charges = divided(&mut cpus, 400);
+        assert!(charges.is_empty());
+        // The other CPU has no thread with work meanwhile.
+        let CpuSums { no_cpu, alone, idle, .. } = cpus.sums;
+        assert_eq!([no_cpu, alone, idle].map(ms), [160.0, 256.0, 384.0]);
         adds_up(&cpus, &charges);
     }
 

@@ -169,8 +169,9 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// The shares of each thread in a round, and the part of the time between wakes and next steps without a CPU.
-    fn shares(&self, number: usize, round: &Round, sums: &mut CpuSums) -> (FxHashMap<u32, Shares>, f64) {
+    /// The shares of each thread in a round, the part of the time between wakes and next steps without a CPU, and the nanoseconds
+    /// without one in other waits: their requests had come.
+    fn shares(&self, number: usize, round: &Round, sums: &mut CpuSums) -> (FxHashMap<u32, Shares>, f64, f64) {
         let mut rest = 0.0;
         let mut shares = FxHashMap::default();
         for (thread, outside) in self.outside.get(number).into_iter().flatten() {
@@ -188,7 +189,8 @@ impl<'a> Sweep<'a> {
             };
             shares.insert(*thread, of);
         }
-        (shares, (rest / self.handed_over.get(number).map_or(1.0, |ns| ns.max(1.0))).min(1.0))
+        let handed_over = self.handed_over.get(number).copied().unwrap_or(0.0);
+        (shares, (rest / handed_over.max(1.0)).min(1.0), (rest - handed_over).max(0.0))
     }
 
     /// Divides so many CPUs over the time, and adds to the sums.
@@ -199,9 +201,10 @@ impl<'a> Sweep<'a> {
         let mut next = 0;
         self.rows.push((at, columns));
         for (number, round) in self.rounds.iter().enumerate() {
-            let (shares, late) = self.shares(number, round, sums);
+            let (shares, late, in_waits) = self.shares(number, round, sums);
             let of = |thread: u32| shares.get(&thread).copied().unwrap_or_default();
-            let mut now = Shares::default();
+            let no_cpu = in_waits / (round.until.saturating_sub(at) as f64).max(1.0);
+            let mut now = Shares { no_cpu, ..Shares::default() };
             outside.iter().for_each(|(thread, count)| now.add(of(*thread), *count));
             let (ran, no_cpu) = round.spent.values().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
             let system = no_cpu as f64 / ((ran + no_cpu) as f64).max(1.0);
