@@ -110,6 +110,13 @@ fn largest(wait: &Value) -> &Value {
     found.unwrap_or_else(|| panic!("nobody: {wait}"))
 }
 
+/// No thread is charged, and the wait has this end, until the thread could run.
+fn assert_own(wait: &Value, end: &str) {
+    assert!(parts(wait).iter().all(|part| part["by"].is_null()), "{wait}");
+    assert!(parts(wait).iter().any(|part| part["end"] == end), "{wait}");
+    assert!(parts(wait).iter().all(|part| part["end"] == end || part["end"] == "no-cpu"), "{wait}");
+}
+
 fn assert_blamed(wait: &Value, role: &str, comment: &str) {
     let part = largest(wait);
     assert_eq!(part["by"]["role"], role, "{wait}");
@@ -307,7 +314,7 @@ fn waits_for_other_processes_are_charged_to_no_thread() {
     for (way, kind, waiting) in cases {
         let waits = ways.waits(way);
         let wait = wait_in(&waits, PROGRAM, kind, waiting);
-        assert!(parts(wait).iter().all(|part| part["end"] == "outside" && part["by"].is_null()), "{wait}");
+        assert_own(wait, "outside");
     }
 }
 
@@ -389,7 +396,7 @@ fn waits_for_the_disk_are_outside_and_as_long_as_the_program_measures() {
     let waits = report["thread_waits"].as_array().cloned().unwrap_or_default();
     let found = waits.iter().find(|wait| wait["kind"] == "file" && wait["line"] == line);
     let Some(wait) = found else { return assert_eq!(waited, 0, "{waits:?}") };
-    assert!(parts(wait).iter().all(|part| part["end"] == "outside" && part["by"].is_null()), "{wait}");
+    assert_own(wait, "outside");
     assert!(ns(&wait["waited_ns"]) <= all, "{all} ns: {wait}");
 }
 
@@ -403,7 +410,7 @@ fn sleep_is_the_doing_of_the_thread_that_sleeps() {
         "{part}"
     );
     let sleep = at(&waits, "sleep", "sleeps");
-    assert!(parts(sleep).iter().all(|part| part["end"] == "sleep" && part["by"].is_null()), "{sleep}");
+    assert_own(sleep, "sleep");
 }
 
 #[test]
@@ -519,6 +526,25 @@ fn findings_of_a_profile_name_the_lock_and_sum_to_the_capacity() {
     assert!(explained.status.success() && shown.contains("second_mutex"), "{shown}");
     let shown = text(&output(taskscope().args(["report", "--section", "waits"]).arg(&profile)).stdout);
     assert!(shown.contains("mutex cache_mutex: between [lock at "), "{shown}");
+}
+
+/// Its time begins at the fork, and is what it has used. One that runs another program at once is no process of its own.
+#[test]
+fn children_that_only_compute_have_their_time() {
+    let ways = Ways::of_c("silent_children.c");
+    let mut command = record(ways.here.path());
+    let run = output(command.args(["-q", "--threads", "-o", "run", "--"]).arg(&ways.program));
+    assert!(run.status.success(), "{:?} {}", run.status, text(&run.stderr));
+    let printed = text(&run.stdout);
+    let used: u64 = printed.lines().map(|line| line.parse::<u64>().unwrap()).sum();
+    let report = report(&ways.here.path().join("run"));
+    // The program, two children, and `true`.
+    assert_eq!((&report["processes"], &report["problems"]), (&4.into(), &serde_json::json!([])), "{report}");
+    let of_cpus = &report["cpu_time"];
+    // The system does not sum up the times of threads.
+    if !of_cpus.is_null() {
+        assert!(ns(&of_cpus["used_ns"]) >= used / 10 * 9, "{used} {of_cpus}");
+    }
 }
 
 #[test]

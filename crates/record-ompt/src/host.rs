@@ -6,6 +6,7 @@ use crate::sampler::{self, Host, Sampler};
 use crate::shared;
 use crate::task_stacks::{levels, sample};
 use crate::thread::{self, Thread};
+use taskscope_record::forked;
 
 /// This recorder, for the sampler.
 pub static HOST: Host = Host {
@@ -46,6 +47,8 @@ fn write_modules() {
 fn before_exit() {
     if profiling::is_on() {
         profiling::write_before_exit(profiling::charge_leaver);
+    } else if forked::has_mask_of_fork() && thread::record_silent_child() {
+        taskscope_record::process::finish();
     } else {
         taskscope_record::process::finish_before_exit();
     }

@@ -8,7 +8,7 @@ use taskscope_record::process;
 
 use crate::sampler::{self, module_files, unwanted};
 use crate::task_stacks::check;
-use crate::{pause, profiling};
+use crate::{pause, profiling, thread};
 
 /// If set to any value, reasons that prevent recording are printed to standard error.
 const VERBOSE_VARIABLE: &str = "TASKSCOPE_VERBOSE";
@@ -96,6 +96,9 @@ extern "C" fn finish(_: *mut c_void) {
     static FINISHED: AtomicBool = AtomicBool::new(false);
     // Else no call of the system is made: the process may have a filter of them.
     if HAS_STARTED.load(Relaxed) && !FINISHED.swap(true, Relaxed) {
+        if !profiling::is_on() {
+            thread::record_silent_child();
+        }
         check::store_counts();
         if sampler::is_active() {
             module_files::keep_generated_code();

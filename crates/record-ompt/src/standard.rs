@@ -79,7 +79,8 @@ impl Moment<'_> {
         // The virtual CPU: OpenMP threads are not bound to one CPU each. No creator is known.
         payload[..4].copy_from_slice(&(-1i32).to_le_bytes());
         payload[4..8].copy_from_slice(&(-1i32).to_le_bytes());
-        self.recorder.begin(self.at, ovni::THREAD_EXECUTES, payload, 0);
+        let began = self.recorder.forked_at().unwrap_or(self.at).min(self.at);
+        self.recorder.begin(began, ovni::THREAD_EXECUTES, payload, 0);
     }
 
     /// Ends everything that is open, and the thread.

@@ -309,6 +309,7 @@ impl Moment<'_> {
 #[cold]
 #[inline(never)]
 pub fn attach_outside_openmp() {
+    recorder::forget_parent();
     // Not only whether it can be entered: a handler that interrupted a handler in an event cannot, and must not attach again.
     if FAILED.load(Relaxed) >= MAX_FAILED || recorder::is_attached() || !process::is_recording() {
         return;
@@ -364,6 +365,19 @@ pub fn attach_outside_openmp() {
                 ThreadSampler::start(moment.thread.bounds, moment.recorder.os_tid(), counted);
         }
     });
+}
+
+/// A child that has used less CPU time makes no process of a trace: most often it was to run another program, nanoseconds.
+const MIN_SILENT_NS: u64 = 5_000_000;
+
+/// Records a forked child that ends without any event: its time, without samples. Returns whether it does so. Not in a handler of
+/// a signal, as memory is allocated.
+pub fn record_silent_child() -> bool {
+    if taskscope_record::forked::unrecorded_ns().is_none_or(|ns| ns < MIN_SILENT_NS) {
+        return false;
+    }
+    attach_outside_openmp();
+    recorder::is_attached()
 }
 
 struct SharedThread(*mut Thread);

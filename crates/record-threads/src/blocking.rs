@@ -33,6 +33,10 @@ pub fn begins(call: Blocking) -> u64 {
     if this_thread().is_none() {
         return 0;
     }
+    // Handlers of signals write, and do little else.
+    if !matches!(call, Blocking::Writes(_)) {
+        events::begin_in_child();
+    }
     // The wakes before the thread can be seen waiting.
     let wakes = WAKES.load(Relaxed);
     match call {

@@ -1,6 +1,7 @@
 //! Events of the calling thread: of a trace, or of a profile, which sums them up (`taskscope_ompt::shared::WaitEvent`).
 
 use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use taskscope_event::models::wait::{self, outcome};
 use taskscope_ompt::shared::{
@@ -43,11 +44,40 @@ fn with_moment(record: impl FnOnce(&mut Moment<'_>)) {
         let errno = libc::__errno_location();
         let kept = *errno;
         if thread::was_forked() {
-            // A child's first thread starts without the hook of threads.
-            record_outside_openmp(|moment| announce(moment, own_handle(), thread::pointer(), 0));
+            start_in_child();
         }
         record_outside_openmp(record);
         *errno = kept;
+    }
+}
+
+/// A child's first thread starts without the hook of threads.
+fn start_in_child() {
+    record_outside_openmp(|moment| announce(moment, own_handle(), thread::pointer(), 0));
+}
+
+/// A forked child makes a call by which it is unlikely to run another program next: it records from now on, not only from its first
+/// event, so that its code is sampled. Tried once a process.
+#[inline(always)]
+pub fn begin_in_child() {
+    if thread::was_forked() {
+        begin_in_child_once();
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn begin_in_child_once() {
+    static TRIED_IN: AtomicU32 = AtomicU32::new(0);
+    let pid = std::process::id();
+    if TRIED_IN.swap(pid, Relaxed) != pid {
+        // SAFETY: `errno` is the thread's own.
+        unsafe {
+            let errno = libc::__errno_location();
+            let kept = *errno;
+            start_in_child();
+            *errno = kept;
+        }
     }
 }
 

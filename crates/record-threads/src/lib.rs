@@ -37,7 +37,8 @@
 //! **Rules of a guest.** Results, `errno` and cancellation points are those of the C library. A cancelled
 //! thread unwinds through these functions, which therefore own nothing that needs dropping; its wait ends
 //! with its next event. Locks that the recorder itself takes inside an event are not recorded. In a forked
-//! child the table is empty. A thread that is not attached passes straight through.
+//! child the table is empty, and recording begins with the first semaphore, sleep or input, at the time of the fork. A child without
+//! any is recorded when it exits, if it has used 5 ms of a CPU. A thread that is not attached passes straight through.
 //!
 //! **Futex calls** of the program by `syscall` ([`futex`]) are waits for a word of memory without a holder. The interposed
 //! `syscall` compares the number and passes all other calls on.

@@ -46,6 +46,7 @@ pub unsafe extern "C-unwind" fn sem_wait(semaphore: Pointer, caller: usize) -> c
 }
 
 pub unsafe extern "C-unwind" fn sem_post(semaphore: Pointer, caller: usize) -> c_int {
+    events::begin_in_child();
     if this_thread().is_some() && Object::find(semaphore as usize).is_some_and(Object::has_waiting) {
         blocking::note_wake();
         events::wakes(kind::SEMAPHORE, semaphore as usize, caller, false);

@@ -43,6 +43,7 @@ mod ending;
 mod entry_lock;
 pub mod event_filter;
 mod fork_word;
+pub mod forked;
 mod in_handler;
 pub mod instrument;
 mod late_count;

@@ -54,6 +54,8 @@ pub struct ThreadRecorder {
     /// The real streams while events are diverted, and the destination meanwhile.
     diverted: Option<(Stream, Stream)>,
     sink: Option<Box<[u8; SINK_BYTES]>>,
+    /// When the process was forked off, if the thread is the first one of the child.
+    forked_at: Option<u64>,
 }
 
 /// Room for the events of one callback, per stream half of it.
@@ -70,6 +72,11 @@ impl ThreadRecorder {
     #[inline(always)]
     pub fn last_time(&self) -> u64 {
         self.clock.last_ns()
+    }
+
+    /// When the process was forked off, nanoseconds, if this is the first thread of the child: then it began.
+    pub fn forked_at(&self) -> Option<u64> {
+        self.forked_at
     }
 
     /// Sets a lower bound for later readings of the clock.

@@ -542,8 +542,20 @@ macro_rules! tried_again {
     )* };
 }
 
+#[unsafe(no_mangle)]
+unsafe extern "C" fn fork() -> libc::pid_t {
+    type Function = unsafe extern "C" fn() -> libc::pid_t;
+    // SAFETY: the C library's function of this name has this type.
+    let attempt = || unsafe { core::mem::transmute::<usize, Function>(next::fork.address())() };
+    let at = clock::kernel_ns();
+    let made = own_threads::try_again(attempt, |made| *made == -1 && is_at_limit() && !filters::has_left());
+    if made == 0 && super::is_active() && blocking::recorder().is_some() {
+        taskscope_record::forked::note(at);
+    }
+    made
+}
+
 tried_again! {
-    fn fork() -> libc::pid_t, fails |made| *made == -1 && is_at_limit();
     fn system(command: *const libc::c_char) -> c_int, fails |status| *status == -1 && is_at_limit();
     fn popen(command: *const libc::c_char, mode: *const libc::c_char) -> *mut libc::FILE, fails |file| file.is_null() && is_at_limit();
     fn posix_spawn(pid: *mut libc::pid_t, file: *const libc::c_char, actions: *const c_void, attributes: *const c_void, arguments: *const *const libc::c_char, environment: *const *const libc::c_char) -> c_int, fails |failed| *failed == libc::EAGAIN;

@@ -94,6 +94,8 @@ struct Watched {
     tid: i64,
     /// Number in the side stream; `None` until it is written there.
     number: Option<u32>,
+    /// Sums as it began: at the fork, or as it attached.
+    began: Option<Sums>,
     /// Sums as it attached.
     attached: Option<Sums>,
     /// None until the housekeeping thread has opened it.
@@ -109,14 +111,28 @@ struct Watched {
 }
 
 impl Watched {
-    fn new(os_tid: i32, tid: i64) -> Watched {
+    /// A thread that is attached now. The kernel's sums of a forked child's first thread begin at the fork.
+    fn new(os_tid: i32, tid: i64, forked_at: Option<u64>) -> Watched {
+        let mut coming = Vec::new();
+        let now = Schedstat::of(os_tid).read();
+        let at_fork = forked_at.filter(|_| now.is_some()).map(|at| Sums { at, on_cpu: 0, run_delay: 0 });
+        let since_fork = Periods::of(os_tid, at_fork).filter(|_| at_fork.is_some());
+        let attached = match since_fork {
+            // The time before the thread was attached is a period of its own.
+            Some(mut periods) => {
+                periods.read(&mut coming);
+                Some(periods.sums())
+            }
+            None => now,
+        };
         Watched {
             os_tid,
             tid,
             number: None,
-            attached: Schedstat::of(os_tid).read(),
+            began: at_fork.or(attached),
+            attached,
             source: None,
-            coming: Vec::new(),
+            coming,
             missing: 0,
             totals: [None; 2],
             coalesced: 0,
@@ -138,7 +154,7 @@ impl Watched {
 
     /// Sets the source, and reads the time before it.
     fn begin(&mut self, source: Source) {
-        self.totals[0] = self.attached;
+        self.totals[0] = self.began;
         self.source = Some(source);
         self.missing += self.read(0);
     }
@@ -159,7 +175,7 @@ impl Watched {
             None => {
                 let Some(mut periods) = Periods::of(self.os_tid, self.attached) else { return };
                 periods.read_last(&mut self.coming);
-                self.totals = [self.attached, Some(periods.sums())];
+                self.totals = [self.began, Some(periods.sums())];
             }
             Some(Source::Left { .. }) => return,
         }
@@ -264,8 +280,9 @@ impl OsTime {
         }
     }
 
-    /// Registers the calling thread; the housekeeping thread watches it from its next round on.
-    pub fn watch(&'static self, os_tid: i32, tid: i64) {
+    /// Registers the calling thread; the housekeeping thread watches it from its next round on. `forked_at` is when it began, if
+    /// it is the first one of a forked child.
+    pub fn watch(&'static self, os_tid: i32, tid: i64, forked_at: Option<u64>) {
         if self.mode == Mode::Off {
             return;
         }
@@ -276,7 +293,7 @@ impl OsTime {
         state.alive.watch(os_tid, tid);
         // It may have ended before the housekeeping thread reaches it.
         state.cpus.look_at_threads([(os_tid, tid)].into_iter());
-        state.watched.push(Watched::new(os_tid, tid));
+        state.watched.push(Watched::new(os_tid, tid, forked_at));
         // Without one, the growth of the thread's sums is read when it ends.
         if state.housekeeping.is_some() {
             self.wake.notify_all();
@@ -628,7 +645,7 @@ mod tests {
         let off = |start, end| OffCpu { start, end, kind: Kind::Preempted };
         let watched = |os_tid: i32, coming| {
             let source = Some(Source::Left { summed: false });
-            Watched { source, coming, ..Watched::new(os_tid, os_tid.into()) }
+            Watched { source, coming, ..Watched::new(os_tid, os_tid.into(), None) }
         };
         os_time.state().watched.push(watched(2, vec![off(10, 20), off(25, 30)]));
         // Its source does not matter: it has already written.

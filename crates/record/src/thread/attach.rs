@@ -14,7 +14,7 @@ use crate::metadata::{Describe, FinalPlace, ThreadIdentity};
 use crate::samples::Samples;
 use crate::stream::Stream;
 use crate::sync::heavy_fence;
-use crate::{event_filter, late_events, nested_recorder, process, tls, turns};
+use crate::{event_filter, forked, late_events, nested_recorder, process, tls, turns};
 
 /// Options of [`attach_with`].
 #[derive(Default)]
@@ -62,7 +62,8 @@ pub fn attach_with(user: *mut (), closer: Closer, options: Options) -> bool {
         return false;
     };
     process.write_metadata(&identity, None);
-    process.os_time.watch(identity.os_tid, identity.tid);
+    let forked_at = forked::take();
+    process.os_time.watch(identity.os_tid, identity.tid, forked_at);
     let recorder = memory.cast::<ThreadRecorder>();
     // SAFETY: fresh memory of sufficient size, page-aligned.
     unsafe {
@@ -81,6 +82,7 @@ pub fn attach_with(user: *mut (), closer: Closer, options: Options) -> bool {
             nested,
             closer: Some(closer),
             samples,
+            forked_at,
             ..ThreadRecorder::new(identity, ptr::null_mut())
         });
     }
@@ -167,6 +169,7 @@ impl ThreadRecorder {
             samples: Samples::none(),
             diverted: None,
             sink: None,
+            forked_at: None,
         }
     }
 }
@@ -236,6 +239,14 @@ pub fn was_forked() -> bool {
     let recorder = tls::get().cast::<ThreadRecorder>();
     // SAFETY: as in `enter`.
     !recorder.is_null() && unsafe { (*recorder).entry_lock.is_wiped() }
+}
+
+/// Forgets the recorder that the calling thread had before this process was forked off: its calls while it is attached anew are the
+/// recorder's own.
+pub fn forget_parent() {
+    if was_forked() {
+        tls::set(ptr::null_mut());
+    }
 }
 
 /// Whether the calling thread records.
