@@ -7,13 +7,15 @@ use crate::own_threads::nap;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::time::{Duration, Instant};
 
-/// Maximum wait of the thread.
+/// Maximum wait of the thread, and while the housekeeping thread opens its sources, in which the kernel may keep it for long.
 const MAX_WAIT: Duration = Duration::from_secs(1);
+const MAX_OPENING: Duration = Duration::from_millis(20);
 
 #[derive(Default)]
 pub(super) struct Leaver {
     has_housekeeping: AtomicBool,
     is_waiting: AtomicBool,
+    is_opening: AtomicBool,
 }
 
 /// The presence of the housekeeping thread, which ends when this is dropped.
@@ -36,6 +38,11 @@ impl Leaver {
         Present(self)
     }
 
+    /// Whether the housekeeping thread opens sources from now on.
+    pub(super) fn set_opening(&self, is_opening: bool) {
+        self.is_opening.store(is_opening, Release);
+    }
+
     pub(super) fn is_waiting(&self) -> bool {
         self.is_waiting.load(Acquire)
     }
@@ -44,7 +51,8 @@ impl Leaver {
     pub(super) fn wait(&self, wake: impl Fn()) {
         self.is_waiting.store(true, Release);
         let start = Instant::now();
-        while self.has_housekeeping.load(Acquire) && start.elapsed() < MAX_WAIT {
+        let longest = || if self.is_opening.load(Acquire) { MAX_OPENING } else { MAX_WAIT };
+        while self.has_housekeeping.load(Acquire) && start.elapsed() < longest() {
             // It may be about to sleep.
             wake();
             nap();
@@ -73,5 +81,15 @@ mod tests {
             housekeeping.join().unwrap();
         });
         assert!(!leaver.has_housekeeping.load(Acquire));
+    }
+
+    #[test]
+    fn a_leaver_does_not_wait_for_the_kernel() {
+        let leaver = Leaver::default();
+        leaver.begin();
+        // As if it were kept in the kernel for ever.
+        leaver.set_opening(true);
+        leaver.wait(|| ());
+        assert!(leaver.has_housekeeping.load(Acquire));
     }
 }

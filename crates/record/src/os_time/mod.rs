@@ -336,9 +336,11 @@ impl OsTime {
                 return state;
             }
             state.opens = true;
+            self.leaver.set_opening(true);
             drop(state);
             let open = |(os_tid, attached)| (os_tid, self.open(os_tid, attached));
             let opened: Vec<_> = new.into_iter().map(open).collect();
+            self.leaver.set_opening(false);
             state = self.state();
             state.opens = false;
             for (os_tid, source) in opened {
@@ -428,7 +430,9 @@ impl OsTime {
     fn keep_house(&self) {
         let own = OwnThread::begin();
         let _present = self.leaver.present();
+        self.leaver.set_opening(true);
         let mut stops = Stops::of_calling_thread(self.mode != Mode::Periods);
+        self.leaver.set_opening(false);
         let mut state = self.state();
         if !state.ended && !state.gives_way {
             state.alive.begin(&self.process);
