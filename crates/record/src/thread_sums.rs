@@ -28,6 +28,40 @@ impl ThreadSums {
     }
 }
 
+/// The calling thread's sums, read again and again: its run delay grows only when it is put on a CPU, after a switch that it counts.
+/// So the file is read only if there was one since; all else costs two system calls.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OwnSums {
+    /// Switches at the last reading of the file, and the delay then; none before the first one.
+    last: Option<(i64, u64)>,
+}
+
+impl OwnSums {
+    /// Reads the sums of the calling thread, which is `os_tid`. `None` as [`ThreadSums::read`]. Async-signal-safe.
+    pub fn read(&mut self, os_tid: i32) -> Option<ThreadSums> {
+        // Before the sums: a switch between them is seen at the next reading.
+        let switches = switches();
+        if let Some((before, delay)) = self.last
+            && switches == Some(before)
+            && let Some(on_cpu) = cpu_time(os_tid)
+        {
+            return Some(ThreadSums { on_cpu, delay });
+        }
+        let sums = ThreadSums::read(os_tid)?;
+        self.last = switches.map(|switches| (switches, sums.delay));
+        Some(sums)
+    }
+}
+
+/// How often the calling thread left a CPU so far.
+fn switches() -> Option<i64> {
+    let mut usage = core::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: `usage` is valid for writing, and all zeros is a valid value.
+    let (failed, usage) =
+        unsafe { (libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()), usage.assume_init()) };
+    (failed == 0).then_some(usage.ru_nvcsw + usage.ru_nivcsw)
+}
+
 /// Whether a thread of this process runs, or could: it does not sleep, and is not stopped. `None` if that is unknown.
 /// Async-signal-safe.
 pub fn is_runnable(os_tid: i32) -> Option<bool> {
@@ -149,6 +183,28 @@ mod tests {
         let os_tid = crate::os_thread::os_tid();
         assert!(is_runnable(os_tid).is_none_or(|runs| runs), "a thread that reads its state runs");
         assert_eq!(is_runnable(i32::MAX), None);
+    }
+
+    /// On a busy machine the thread is switched between the readings, too: then both are later ones.
+    #[test]
+    fn own_sums_are_those_of_the_file() {
+        let os_tid = crate::os_thread::os_tid();
+        let (mut own, mut reads) = (OwnSums::default(), 0);
+        for round in 0..200 {
+            if round % 10 == 0 {
+                std::thread::sleep(std::time::Duration::from_micros(100));
+            }
+            let before = ThreadSums::read(os_tid);
+            let kept = own.last;
+            let now = own.read(os_tid);
+            let after = ThreadSums::read(os_tid);
+            let (Some(before), Some(now), Some(after)) = (before, now, after) else { return };
+            assert!((before.delay..=after.delay).contains(&now.delay), "{before:?} {now:?} {after:?}");
+            assert!((before.on_cpu..=after.on_cpu).contains(&now.on_cpu), "{before:?} {now:?} {after:?}");
+            reads += usize::from(kept.map(|kept| kept.0) != own.last.map(|last| last.0));
+        }
+        // The sleeps are switches.
+        assert!(reads >= 20, "{reads}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
-use taskscope_record::thread_sums::ThreadSums;
+use taskscope_record::thread_sums::{OwnSums, ThreadSums};
 
 use crate::profiling::states::{STATES, State, Sums};
 
@@ -21,6 +21,8 @@ pub(super) struct Last {
     pub(super) stat: ThreadSums,
     pub(super) sums: Sums,
     pub(super) is_known: bool,
+    /// Readings by the thread itself.
+    pub(super) own: OwnSums,
     /// Time in a state that counts as a delay not finished at another thread's reading.
     pub(super) pending: (u64, Option<State>),
     /// Time that was blocked in the kernel by then, since the reading before.
@@ -37,6 +39,7 @@ impl Default for Last {
             stat: ThreadSums::default(),
             sums: [0; STATES],
             is_known: false,
+            own: OwnSums::default(),
             pending: (0, None),
             blocked: [0; STATES],
             stopped: 0,

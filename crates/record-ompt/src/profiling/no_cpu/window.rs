@@ -88,7 +88,12 @@ fn read_since(
     workers: &Observed,
     counts: impl Fn(&Reading) -> bool,
 ) -> Option<Share> {
-    let stat = Some(()).filter(|()| last.is_known).and_then(|()| ThreadSums::read(account.watch.os_tid))?;
+    let os_tid = account.watch.os_tid;
+    let stat = match is_own {
+        _ if !last.is_known => return None,
+        true => last.own.read(os_tid)?,
+        false => ThreadSums::read(os_tid)?,
+    };
     let now = now();
     let reading = account.try_read(now, idle_since)?;
     // The time before a thread is a worker counts when it is one.
