@@ -119,7 +119,11 @@ pub struct StateCharge {
 impl Entry<StateCharge> {
     fn new(culprit: Culprit, state: State) -> Self {
         let of = StateCharge { culprit, state, object: ObjectIndex::NONE, at: Place::UNKNOWN };
-        let cause = if matches!(culprit, Culprit::Rank(_)) { Cause::MpiLate } else { state.cause() };
+        let cause = match culprit {
+            // No efficiency has the time in which a job starts, whoever is late to it.
+            Culprit::Rank(_) if state != State::MpiStart => Cause::MpiLate,
+            _ => state.cause(),
+        };
         Entry { cause, of }
     }
 

@@ -356,10 +356,14 @@ pub(crate) fn findings(
         });
     }
     let late = ledger.late();
-    let late_at = late.by(|(_, place)| Some(*place));
-    for ((process, place), ns) in late.iter() {
-        let finding = Finding::own((Cause::MpiLate, Blamed::Rank), (State::Communication, *place), ns);
-        all.push(Finding { late: Some(LateProcess::of(execution, *process)), ..finding });
+    let late_at = late.by(|(_, at)| Some(*at));
+    for ((process, (state, place)), ns) in late.iter() {
+        let (cause, starting_ns) = match state {
+            State::MpiStart => (Cause::MpiStart, ns),
+            _ => (Cause::MpiLate, 0),
+        };
+        let finding = Finding::own((cause, Blamed::Rank), (*state, *place), ns);
+        all.push(Finding { late: Some(LateProcess::of(execution, *process)), starting_ns, ..finding });
     }
     let mut of_shortage: Option<Option<Pattern>> = None;
     let in_start = ledger.in_start();
@@ -375,8 +379,7 @@ pub(crate) fn findings(
             Group::Unknown => (Cause::Unknown, Blamed::Nobody),
             _ => continue,
         };
-        let in_late = if loss.0 == Cause::MpiTransfer { late_at.get(&row.place) } else { 0 };
-        let ns = row.ns - in_late;
+        let ns = row.ns - late_at.get(&(state, row.place));
         if ns > 0 {
             let tasks_created = created.get(&(state, row.place)).copied().unwrap_or(0);
             let own = Finding::own(loss, (state, row.place), ns);
@@ -425,6 +428,10 @@ fn in_hangs(hangs: &[Hang]) -> FxHashMap<(Cause, Blamed, Place), u64> {
             State::Communication => {
                 add((Cause::MpiTransfer, Blamed::Call), place, ns);
                 add((Cause::MpiLate, Blamed::Rank), place, ns);
+            }
+            State::MpiStart => {
+                add((Cause::MpiStart, Blamed::Call), place, ns);
+                add((Cause::MpiStart, Blamed::Rank), place, ns);
             }
             _ if state.group() == Group::Device => add((Cause::Device, Blamed::Operation), place, ns),
             _ => add((Cause::Wait, Blamed::Nobody), place, ns),

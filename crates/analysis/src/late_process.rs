@@ -1,7 +1,7 @@
 //! Processes that were late in a call of a communication library, and the waits for them.
 //!
 //! A call that waits for another process has two parts: until that one has come, its time is the late process's
-//! doing; the rest is communication.
+//! doing; the rest is communication, or the start of the job.
 
 use rustc_hash::FxHashMap;
 use taskscope_execution::messages::Call;
@@ -37,7 +37,8 @@ pub(crate) fn waits_for_late(execution: &Execution, mut take: impl FnMut(Process
     for (thread, row) in execution.selected_workers() {
         let Some(calls) = by_thread.get_mut(&thread.0) else { continue };
         calls.sort_by_key(|call| call.start);
-        let spans = row.track.spans().filter(|span| span.section.state == State::Communication);
+        let is_call = |state: State| matches!(state, State::Communication | State::MpiStart);
+        let spans = row.track.spans().filter(|span| is_call(span.section.state));
         spans.for_each(|span| {
             let Some(call) = calls[..calls.partition_point(|call| call.start <= span.start)].last() else {
                 return;

@@ -189,10 +189,10 @@ impl StateLedger {
         charges(&self.entries.charged, &self.alone)
     }
 
-    /// Waits of workers in MPI calls for late ranks, by the process of the rank and the place of the call.
-    pub(crate) fn late(&self) -> Entries<(ProcessIndex, Place)> {
+    /// Waits of workers in MPI calls for late ranks, by the process of the rank, and the state and place of the call.
+    pub(crate) fn late(&self) -> Entries<(ProcessIndex, (State, Place))> {
         self.entries.charged.by(|Entry { of, .. }| match of.culprit {
-            Culprit::Rank(process) => Some((process, of.at)),
+            Culprit::Rank(process) => Some((process, (of.state, of.at))),
             _ => None,
         })
     }

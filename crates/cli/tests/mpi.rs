@@ -43,10 +43,10 @@ fn every_way_to_send_and_receive_is_matched() {
         assert_consistent(&trace);
         let events = message_events(&trace);
         assert_eq!((count(&events, "CMs"), count(&events, "CMr")), (11 * RANKS, 11 * RANKS));
-        // World, the reversed one and the half.
-        assert_eq!(count(&events, "CCn"), 3 * RANKS);
-        // Two barriers, allreduce, broadcast, nonblocking barrier; two communicators made and freed; the end of MPI.
-        assert_eq!((count(&events, "CGb"), count(&events, "CGe")), (10 * RANKS, 2 * RANKS));
+        // The launcher's job, world, the reversed one and the half.
+        assert_eq!(count(&events, "CCn"), 4 * RANKS);
+        // Two barriers, allreduce, broadcast, nonblocking barrier; two communicators made and freed; the start and the end of MPI.
+        assert_eq!((count(&events, "CGb"), count(&events, "CGe")), (11 * RANKS, 2 * RANKS));
         assert_eq!(streams(&trace).len(), RANKS);
         let report = report(&trace);
         assert_eq!(report["processes"], RANKS);
@@ -122,8 +122,8 @@ fn fortran_programs_are_recorded_from_both_modules() {
             assert!(run.status.success(), "the program found its messages wrong");
             let events = message_events(&here.path().join("trace"));
             assert_eq!((count(&events, "CMs"), count(&events, "CMr")), (6, 6), "{mpi:?} {module:?}");
-            // A communicator is made, allreduce, the end of MPI.
-            assert_eq!(count(&events, "CGb"), 3 * RANKS);
+            // The start of MPI, a communicator is made, allreduce, the end of MPI.
+            assert_eq!(count(&events, "CGb"), 4 * RANKS);
             assert_consistent(&here.path().join("trace"));
         }
     }
@@ -313,6 +313,26 @@ fn waiting_in_any_call_is_for_the_rank_that_is_late() {
             let start = findings.iter().position(|finding| finding["cause"] == "mpi.start").unwrap();
             assert!(findings[start..].iter().all(|finding| finding["cause"] == "mpi.start"));
         }
+    }
+}
+
+/// The launcher gives the ranks their numbers before MPI does.
+#[test]
+fn a_rank_waits_in_the_start_for_the_one_that_is_late() {
+    for mpi in installed() {
+        let (rows, report) = calls_of(mpi, "mpi_late_start.c", &[], "start");
+        let (late, all) = waits(&rows, "MPI_Init");
+        assert!(late > 0 && late <= all, "{mpi:?}: {late} of {all} ns, {rows:#?}");
+        let findings = report["findings"].as_array().unwrap();
+        let of_start = || findings.iter().filter(|finding| finding["cause"] == "mpi.start");
+        let found = of_start().find(|finding| finding["late_rank"] == 1).unwrap();
+        let text = found["text"].as_str().unwrap();
+        assert!(text.starts_with("rank 1 comes late: others wait for it in main [MPI_Init"), "{text}");
+        // Whoever is blamed, it is the time of starting and ending MPI.
+        let number = |value: &Value| value.as_u64().unwrap();
+        let causes = report["causes"].as_array().unwrap().iter().filter(|row| row["state"] == "mpi_start");
+        let started: u64 = causes.map(|row| number(&row["ns"])).sum();
+        assert_eq!(of_start().map(|finding| number(&finding["ns"])).sum::<u64>(), started);
     }
 }
 

@@ -5,9 +5,13 @@ use crate::messages::{Call, Communication, Fulfilment, Participation, PeerWait};
 use crate::{NO_TIME, PlaceKind, ProcessIndex, SiteIndex, TaskIndex, ThreadIndex};
 use rustc_hash::FxHashMap;
 
+mod job_starts;
 mod open_calls;
 mod pairs;
 mod peer_waits;
+mod starts;
+
+use job_starts::{Starts, starts_job};
 
 /// No row.
 const NONE: u32 = u32::MAX;
@@ -84,6 +88,8 @@ pub(crate) struct MessagesBuilder {
     came: FxHashMap<u32, PeerWait>,
     /// Halves recorded by the program, by domain and id.
     reported: FxHashMap<(u32, u64), ReportedMessages>,
+    /// Starts of jobs of launchers.
+    starts: Starts,
 }
 
 /// Halves of messages with one domain and id, by time.
@@ -111,7 +117,10 @@ impl MessagesBuilder {
             call,
         };
         match change {
-            MessageChange::IsRank(rank) => drop(self.communication.ranks.insert(process.0, rank)),
+            MessageChange::IsRank(rank) => {
+                let before = self.communication.ranks.insert(process.0, rank);
+                self.starts.rank_is(process, before, rank);
+            }
             MessageChange::CallBegins { function, place } => {
                 self.last_call.insert(thread.0, self.communication.calls.len() as u32);
                 let (start, end, count, bytes) = (at, NO_TIME, 1, 0);
@@ -170,6 +179,9 @@ impl MessagesBuilder {
                 let posted = at.saturating_sub(age);
                 self.receives.push(pending(post, (comm, peer, tag), bytes, (posted, at)));
                 self.add_bytes(call, bytes);
+            }
+            MessageChange::TakesPart { comm, function, .. } if starts_job(function) => {
+                self.starts.add(comm, process, call);
             }
             MessageChange::TakesPart { comm, sequence, root, function, bytes, nonblocking } => {
                 let row = self.communication.participations.len() as u32;
@@ -239,6 +251,7 @@ impl MessagesBuilder {
             members.processes.sort_unstable();
             members.processes.dedup();
         }
+        self.leave_out_unsure_starts();
         self.find_awaited();
         for call in self.communication.calls.iter_mut().filter(|call| call.end == NO_TIME) {
             call.end = last(call.thread).max(call.start);
@@ -256,6 +269,7 @@ impl MessagesBuilder {
             self.communication.fulfilments.push(Fulfilment { task, at, message, participation });
         }
         self.find_collective_waits(process_of);
+        self.find_waits_at_starts();
         self.find_waits_for_ranks(&by_rank);
         self.share_waits_at_ports(process_of);
         self.find_waits_of_open_calls(process_of);

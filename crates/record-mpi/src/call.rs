@@ -197,11 +197,7 @@ fn record_job(job: clocks::Job) {
     let library_name = Json::string(version.lines().next().unwrap_or("").trim_end_matches('\0'));
     process::set_attribute("mpi", Json::object([("library", library_name)]));
     record(|moment| {
-        let mut payload = [0; 16];
-        payload[..8].copy_from_slice(&job.number.to_le_bytes());
-        payload[8..12].copy_from_slice(&job.rank.to_le_bytes());
-        payload[12..].copy_from_slice(&job.ranks.to_le_bytes());
-        moment.recorder.own_point(moment.at, messages::JOB, payload);
+        effects::record_rank(job, moment);
         moment.recorder.store_metadata();
     });
 }

@@ -112,13 +112,35 @@ pub fn made_on(
 pub fn port(name: &[u8], moment: &mut Moment<'_>) -> Arc<Communicator> {
     let hash = Hash::of(name.iter().map(|byte| u64::from(*byte)));
     // No handle of a session is one of a port.
-    let key = (Kind::Session, hash.0 as usize);
+    named((Kind::Session, hash), Vec::new(), (messages::NO_RANK, 0), moment)
+}
+
+/// The processes that make a communicator of members of this parent with these ranks.
+pub fn meeting(parent: Option<&Communicator>, ranks: &[u32], moment: &mut Moment<'_>) -> Arc<Communicator> {
+    let mut hash = Hash::of([parent.map_or(0, |parent| parent.id)]);
+    hash.add(ranks.iter().copied());
+    named((Kind::Group, hash), ranks.to_vec(), (messages::NO_RANK, ranks.len() as u32), moment)
+}
+
+/// The processes of a job of a launcher that start it, of which this one has this rank of so many.
+pub fn start_of_job(job: u64, place: (u32, u32), moment: &mut Moment<'_>) -> Arc<Communicator> {
+    named((Kind::Group, Hash::of([job])), Vec::new(), place, moment)
+}
+
+/// The object that its members know by a hash alone, of a kind whose handles are not stored.
+fn named(
+    (kind, hash): (Kind, Hash),
+    peers: Vec<u32>,
+    place: (u32, u32),
+    moment: &mut Moment<'_>,
+) -> Arc<Communicator> {
+    let key = (kind, hash.0 as usize);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let known = known.get_or_insert_default();
-    if let Some(port) = known.by_handle.get(&key) {
-        return port.clone();
+    match known.by_handle.get(&key) {
+        Some(known) => known.clone(),
+        None => known.add(key, hash, peers, place, moment),
     }
-    known.add(key, hash, Vec::new(), (messages::NO_RANK, 0), moment)
 }
 
 /// The window or file of a handle, if its creation was seen.

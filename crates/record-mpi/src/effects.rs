@@ -17,7 +17,7 @@ use crate::library::Library;
 use crate::requests::{
     Making, Pending, PreparedCollective, PreparedReceive, PreparedSend, Receive, Table, put, take,
 };
-pub use collectives::{all_have_come, begin_end_of_job};
+pub use collectives::{all_have_come, begin_end_of_job, record_rank};
 use events::{
     next_post, probed, received, record_access, record_awaited_receive, record_awaited_source,
     record_collective, record_received, record_send,
@@ -175,9 +175,16 @@ impl Operation {
                     let handle = arguments.handle(self.library, file, Kind::File);
                     flight.taken.extend(take(Table::Split, handle).map(|pending| (0, handle, pending)));
                 }
-                Does::MeetOnNew(parent, _) if parent != ABSENT => {
-                    flight.comm = self.communicator(arguments, parent, moment);
+                Does::MeetOnNew(parent, group, _) => {
+                    if parent != ABSENT {
+                        flight.comm = self.communicator(arguments, parent, moment);
+                    }
+                    if group != ABSENT {
+                        let group = arguments.handle(self.library, group, Kind::Group);
+                        self.name_members(group, flight.comm.as_deref(), moment);
+                    }
                 }
+                Does::Init => self.start_job(moment),
                 Does::Meet(port, comm, _) => {
                     let name = arguments.first_string(port);
                     if !name.is_empty() {
@@ -200,8 +207,7 @@ impl Operation {
                         ranks.into_iter().for_each(|rank| record_access(0, &comm, rank, moment));
                     }
                 }
-                Does::Nothing | Does::Init | Does::Finalize | Does::StartSession(_) | Does::MeetOnNew(..) => {
-                }
+                Does::Nothing | Does::Finalize | Does::StartSession(_) => {}
             }
         }
     }
@@ -355,7 +361,7 @@ impl Operation {
                     }
                 }
                 Does::EndSplit(_) => self.complete(arguments.language, flight, |_| Some(0), moment),
-                Does::MeetOnNew(_, new) => {
+                Does::MeetOnNew(.., new) => {
                     let handle = arguments.handle_in(self.library, new, 0, Kind::Communicator);
                     if let Some(comm) =
                         communicators::find(self.library, handle, flight.comm.as_deref(), moment)

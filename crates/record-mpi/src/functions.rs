@@ -112,8 +112,8 @@ pub enum Does {
     BeginSplit(u8, Amount),
     /// File: ends it.
     EndSplit(u8),
-    /// Parent (255: none) and new communicator; all its members take part.
-    MeetOnNew(u8, u8),
+    /// Parent (255: none), group (255: none), and new communicator; all its members take part.
+    MeetOnNew(u8, u8, u8),
     /// Name of a port, communicator, new communicator.
     Meet(u8, u8, u8),
     /// Window or file, rank in it (255: none), amount.

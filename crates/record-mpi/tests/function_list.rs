@@ -292,7 +292,13 @@ impl Function {
             | "Intercomm_create_from_groups" => {
                 let new = self.of_kind("COMMUNICATOR", true).unwrap();
                 let parent = or_absent(self.of_kind("COMMUNICATOR", false));
-                Some((format!("Does::MeetOnNew({parent}, {new})"), "collective over the new communicator"))
+                // Intercommunicators have two groups, of which each member knows its own.
+                let is_of_group = matches!(name, "Comm_create_group" | "Comm_create_from_group");
+                let group = or_absent(self.of_kind("GROUP", false).filter(|_| is_of_group));
+                Some((
+                    format!("Does::MeetOnNew({parent}, {group}, {new})"),
+                    "collective over the new communicator",
+                ))
             }
             "Win_start" | "Win_post" => {
                 let kind = if name == "Win_start" { "waits for MPI_Win_post of the group" } else { "group" };

@@ -48,6 +48,7 @@ mod in_handler;
 pub mod instrument;
 mod late_count;
 mod late_events;
+pub mod launcher;
 pub mod layout;
 pub mod limits;
 mod location;

@@ -42,7 +42,12 @@ impl<'s> HangWords<'s> {
             ("", _) => String::new(),
             (name, _) => format!(" ({})", format::harmless(name)),
         };
-        match (execution.process_name(row.process), siblings.count()) {
+        // The other ranks of a job may not have come to the start of MPI.
+        let ranks = &execution.communication.ranks;
+        let rank = ranks.get(&row.process.0).filter(|rank| rank.ranks > 1);
+        let process = execution.process_name(row.process);
+        let process = process.or_else(|| rank.map(|rank| format!("rank {}", rank.rank)));
+        match (process, siblings.count()) {
             (Some(process), 1) => process,
             (Some(process), _) => format!("thread {}{name} of {process}", row.tid),
             (None, _) => format!("thread {}{name}", row.tid),

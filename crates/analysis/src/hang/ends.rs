@@ -25,7 +25,7 @@ pub(super) struct Ends<'e> {
 
 pub(super) fn is_wait(state: State) -> bool {
     match state.group() {
-        Group::Mutex | Group::Device => true,
+        Group::Mutex | Group::Device | Group::Start => true,
         Group::Sync => state != State::Taskyield,
         _ => false,
     }

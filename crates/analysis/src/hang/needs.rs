@@ -49,13 +49,17 @@ impl Ends<'_> {
                         tasks.parent[row] == task && (is_explicit || is_own)
                     })
                 }
-                State::Communication => {
+                State::Communication | State::MpiStart => {
                     let partners = call.map(|(row, call)| open_calls.partners(row, call)).unwrap_or_default();
                     any = partners.any;
                     partners.needs.into_iter().map(Needed::from).collect()
                 }
                 _ => Vec::new(),
             };
+            // If all have come, or that is not known, the library is at work.
+            if state.group() == Group::Start && needs.is_empty() {
+                continue;
+            }
             self.waits.insert(thread, OpenWait { thread, span, function, needs, any });
         }
     }

@@ -12,7 +12,7 @@ impl<'e> Ends<'e> {
         let mut calls: FxHashMap<ThreadIndex, (u32, &Call)> = FxHashMap::default();
         for (row, call) in (0..).zip(&self.execution.communication.calls) {
             let is_open = self.end(call.thread).is_some_and(|end| {
-                end.span.section.state == State::Communication
+                matches!(end.span.section.state, State::Communication | State::MpiStart)
                     && call.end >= end.span.end
                     && call.start <= end.span.start
             });

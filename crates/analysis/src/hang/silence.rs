@@ -2,7 +2,7 @@
 
 use super::ends::{End, Ends, is_idle, is_wait};
 use super::{Hang, OpenWait};
-use taskscope_execution::{ProcessIndex, Section, State, ThreadIndex};
+use taskscope_execution::{Group, ProcessIndex, Section, State, ThreadIndex};
 
 /// A silence is at least as long, nanoseconds.
 const MIN_SILENCE_NS: u64 = 200_000_000;
@@ -45,7 +45,7 @@ impl Ends<'_> {
         if waiting.is_empty() || !alive().all(rests) || waiting.iter().any(|wait| self.is_gathering(wait)) {
             return None;
         }
-        // Calls with unrecorded partners may wait for activity elsewhere.
+        // Calls with unrecorded partners may wait for activity elsewhere; those that start the job know theirs.
         let in_calls = |wait: &&OpenWait| wait.span.section.state == State::Communication;
         let is_whole = job
             .iter()
@@ -70,7 +70,7 @@ impl Ends<'_> {
     fn is_longest(&self, wait: &OpenWait) -> bool {
         let mut longest = 0;
         self.execution.threads[wait.thread.index()].track.for_each_in(
-            |state, _| is_wait(state),
+            |state, _| is_wait(state) && state.group() != Group::Start,
             |span| {
                 if span.end < wait.span.end {
                     longest = longest.max(span.nanos());

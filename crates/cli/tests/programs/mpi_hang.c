@@ -98,6 +98,27 @@ static void window(void) {
   }
 }
 
+/* A communicator of two ranks that only one of them makes. */
+static void group(void) {
+  MPI_Group world, both;
+  MPI_Comm made;
+  int members[] = {0, 1};
+  MPI_Comm_group(MPI_COMM_WORLD, &world);
+  MPI_Group_incl(world, 2, members, &both);
+  if (rank == 1)
+    MPI_Recv(&value, 1, MPI_INT, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Comm_create_group(MPI_COMM_WORLD, both, 0, &made);
+}
+
+/* Rank 1, as its launcher calls it, never starts MPI. */
+static void stays_away(void) {
+  const char *names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK"};
+  for (int i = 0; i < 2; i++)
+    if (getenv(names[i]) && atoi(getenv(names[i])) == 1)
+      for (;;)
+        pause();
+}
+
 /* The same receives by the first threads of teams, for which the others wait. */
 static void threads(void) {
 #pragma omp parallel num_threads(2)
@@ -114,8 +135,10 @@ int main(int count, char **arguments) {
     void (*run)(void);
   } modes[] = {{"receives", receives}, {"requests", requests}, {"sends", sends},   {"tags", tags},
                {"anybody", anybody},   {"member", member},     {"order", order},   {"nonblocking", nonblocking},
-               {"window", window},     {"threads", threads}};
+               {"window", window},     {"threads", threads},   {"group", group}};
   int provided;
+  if (count > 1 && !strcmp(arguments[1], "start"))
+    stays_away();
   MPI_Init_thread(&count, &arguments, MPI_THREAD_FUNNELED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);

@@ -13,6 +13,8 @@ const WIN_COMPLETE: u32 = function_number("Win_complete");
 const WIN_WAIT: u32 = function_number("Win_wait");
 const WIN_LOCK: u32 = function_number("Win_lock");
 const WIN_UNLOCK: u32 = function_number("Win_unlock");
+const COMM_CREATE_GROUP: u32 = function_number("Comm_create_group");
+const COMM_CREATE_FROM_GROUP: u32 = function_number("Comm_create_from_group");
 const COMM_ACCEPT: u32 = function_number("Comm_accept");
 const COMM_CONNECT: u32 = function_number("Comm_connect");
 
@@ -52,6 +54,7 @@ impl MessagesBuilder {
         awaited.extend(
             parts.map(|part| (part.call, Awaited::Operation { comm: part.comm, sequence: part.sequence })),
         );
+        awaited.extend(self.missing_at_start(|call| rows.contains(&call)));
         let mut known = FxHashSet::default();
         for concern in self.concerns.iter().filter(|concern| rows.contains(&concern.call)) {
             if known.insert(concern.call) {
@@ -159,6 +162,16 @@ impl MessagesBuilder {
                         .is_none_or(|process| self.completed_epochs(open.comm, process, own) < posted)
                 })
                 .map(|rank| Awaited::Access { rank, function: WIN_COMPLETE })
+                .collect(),
+            // Each member of the group makes the call as often as the others.
+            COMM_CREATE_GROUP | COMM_CREATE_FROM_GROUP => group(function)
+                .into_iter()
+                .filter(|peer| *peer != own)
+                .filter(|peer| {
+                    let begun = calls(open.process, function, own);
+                    process_of(*peer).is_none_or(|process| calls(process, function, own) < begun)
+                })
+                .map(|rank| Awaited::Access { rank, function })
                 .collect(),
             // Any process may come to a port.
             COMM_ACCEPT => vec![Awaited::Access { rank: NO_RANK, function: COMM_CONNECT }],

@@ -82,6 +82,10 @@ impl MessagesBuilder {
         let mut calls_of: FxHashMap<ProcessIndex, Vec<u32>> = FxHashMap::default();
         for concern in concerns {
             let (own, function) = (concern.process, name(concern));
+            if function.starts_with("Comm_create_") {
+                // Its members are those of the new communicator.
+                continue;
+            }
             let call = &calls[concern.call as usize];
             if matches!(function, "Win_start" | "Win_post") {
                 let group = groups.entry((own, function)).or_default();

@@ -4,15 +4,20 @@ use std::sync::Arc;
 
 use taskscope_event::models::messages::{self, UNKNOWN_BYTES};
 use taskscope_ompt::shared::Moment;
+use taskscope_record::launcher::{Launched, launched};
 
-use super::events::{record_collective, record_completed};
+use super::events::{record_access, record_collective, record_completed};
 use super::{Flight, Operation};
 use crate::arguments::Arguments;
-use crate::communicators::{self, Communicator};
+use crate::clocks::Job;
+use crate::communicators::{self, Communicator, Hash};
 use crate::functions::{ABSENT, Amount, Makes, On};
 use crate::handle_kind::Kind;
 use crate::language::Language;
 use crate::library::Library;
+
+/// Maximum members of a group that are recorded at a call; of a larger one the missing ones are not known.
+const MAX_NAMED: usize = 64;
 
 impl Operation {
     /// The members of an object that an argument names.
@@ -110,6 +115,26 @@ impl Operation {
         }
     }
 
+    /// Records the members of a group that make a communicator, with which a call of theirs would name those that are missing.
+    pub(super) fn name_members(&self, group: usize, parent: Option<&Communicator>, moment: &mut Moment<'_>) {
+        let ranks = self.library.ranks_of_group(group).filter(|ranks| ranks.len() <= MAX_NAMED);
+        for ranks in ranks.into_iter().filter(|ranks| !ranks.contains(&messages::NO_RANK)) {
+            let meeting = communicators::meeting(parent, &ranks, moment);
+            ranks.iter().for_each(|rank| record_access(0, &meeting, *rank, moment));
+        }
+    }
+
+    /// Records that the process has reached the start of the job, if its launcher gave it its rank and their number.
+    pub(super) fn start_job(&self, moment: &mut Moment<'_>) {
+        let Some(Launched { rank, ranks: Some(ranks), job, launcher }) = launched() else { return };
+        // The library's own number of the job is known at the end of the call.
+        let name = [launcher, job.as_deref().unwrap_or("")].join("/");
+        let number = Hash::of(name.bytes().map(u64::from).chain([u64::from(ranks)])).0;
+        record_rank(Job { number, rank, ranks }, moment);
+        let start = communicators::start_of_job(number, (rank, ranks), moment);
+        record_collective(&start, start.next_operation(), messages::NO_RANK, 0, self.row.number, moment);
+    }
+
     /// Stores the object that a collective call has created.
     pub(super) unsafe fn made(
         &self,
@@ -140,6 +165,15 @@ impl Operation {
             }
         }
     }
+}
+
+/// Records the process's rank in a job.
+pub fn record_rank(job: Job, moment: &mut Moment<'_>) {
+    let mut payload = [0; 16];
+    payload[..8].copy_from_slice(&job.number.to_le_bytes());
+    payload[8..12].copy_from_slice(&job.rank.to_le_bytes());
+    payload[12..].copy_from_slice(&job.ranks.to_le_bytes());
+    moment.recorder.own_point(moment.at, messages::JOB, payload);
 }
 
 /// Records that the process has reached the end of the job. Returns the members of the world, for

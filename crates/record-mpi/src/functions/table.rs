@@ -59,8 +59,8 @@ macro_rules! with_functions {
             51 158 Comm_attach_buffer_c 3 0 true [0 "MPI_Comm_attach_buffer_c" 2 "mpi_comm_attach_buffer_c_f08_" 3 "mpi_comm_attach_buffer_c_f08ts_" 4 "mpi_comm_attach_buffer_f08_large_" 5 "mpi_comm_attach_buffer_f08ts_large_"] Does::Nothing;
             52 159 Comm_connect 5 1 false [0 "MPI_Comm_connect" 1 "mpi_comm_connect_" 2 "mpi_comm_connect_f08_" 3 "mpi_comm_connect_f08ts_"] Does::Meet(0, 3, 4);
             53 83 Comm_create 3 0 false [0 "MPI_Comm_create" 1 "mpi_comm_create_" 2 "mpi_comm_create_f08_" 3 "mpi_comm_create_f08ts_"] Does::Collective(On::Comm(0), ABSENT, Amount::None, ABSENT, Makes::Comm(2));
-            54 160 Comm_create_from_group 5 1 false [0 "MPI_Comm_create_from_group" 1 "mpi_comm_create_from_group_" 2 "mpi_comm_create_from_group_f08_" 3 "mpi_comm_create_from_group_f08ts_"] Does::MeetOnNew(ABSENT, 4);
-            55 84 Comm_create_group 4 0 false [0 "MPI_Comm_create_group" 1 "mpi_comm_create_group_" 2 "mpi_comm_create_group_f08_" 3 "mpi_comm_create_group_f08ts_"] Does::MeetOnNew(0, 3);
+            54 160 Comm_create_from_group 5 1 false [0 "MPI_Comm_create_from_group" 1 "mpi_comm_create_from_group_" 2 "mpi_comm_create_from_group_f08_" 3 "mpi_comm_create_from_group_f08ts_"] Does::MeetOnNew(ABSENT, 0, 4);
+            55 84 Comm_create_group 4 0 false [0 "MPI_Comm_create_group" 1 "mpi_comm_create_group_" 2 "mpi_comm_create_group_f08_" 3 "mpi_comm_create_group_f08ts_"] Does::MeetOnNew(0, 1, 3);
             56 161 Comm_detach_buffer 3 0 false [0 "MPI_Comm_detach_buffer" 1 "mpi_comm_detach_buffer_" 2 "mpi_comm_detach_buffer_f08_" 3 "mpi_comm_detach_buffer_f08ts_"] Does::Nothing;
             57 162 Comm_detach_buffer_c 3 0 true [0 "MPI_Comm_detach_buffer_c" 2 "mpi_comm_detach_buffer_c_f08_" 3 "mpi_comm_detach_buffer_c_f08ts_" 4 "mpi_comm_detach_buffer_f08_large_" 5 "mpi_comm_detach_buffer_f08ts_large_"] Does::Nothing;
             58 86 Comm_disconnect 1 0 false [0 "MPI_Comm_disconnect" 1 "mpi_comm_disconnect_" 2 "mpi_comm_disconnect_f08_" 3 "mpi_comm_disconnect_f08ts_"] Does::Collective(On::CommFreed(0), ABSENT, Amount::None, ABSENT, Makes::Nothing);
@@ -214,8 +214,8 @@ macro_rules! with_functions {
             206 270 Ineighbor_alltoallw_c 10 0 true [0 "MPI_Ineighbor_alltoallw_c" 2 "mpi_ineighbor_alltoallw_c_f08_" 3 "mpi_ineighbor_alltoallw_c_f08ts_" 4 "mpi_ineighbor_alltoallw_f08_large_" 5 "mpi_ineighbor_alltoallw_f08ts_large_"] Does::Collective(On::Comm(8), ABSENT, Amount::Unknown, 9, Makes::Nothing);
             207 0 Init 2 0 false [0 "MPI_Init" 1 "mpi_init_" 2 "mpi_init_f08_" 3 "mpi_init_f08ts_"] Does::Init;
             208 1 Init_thread 4 0 false [0 "MPI_Init_thread" 1 "mpi_init_thread_" 2 "mpi_init_thread_f08_" 3 "mpi_init_thread_f08ts_"] Does::Init;
-            209 92 Intercomm_create 6 0 false [0 "MPI_Intercomm_create" 1 "mpi_intercomm_create_" 2 "mpi_intercomm_create_f08_" 3 "mpi_intercomm_create_f08ts_"] Does::MeetOnNew(0, 5);
-            210 271 Intercomm_create_from_groups 8 1 false [0 "MPI_Intercomm_create_from_groups" 1 "mpi_intercomm_create_from_groups_" 2 "mpi_intercomm_create_from_groups_f08_" 3 "mpi_intercomm_create_from_groups_f08ts_"] Does::MeetOnNew(ABSENT, 7);
+            209 92 Intercomm_create 6 0 false [0 "MPI_Intercomm_create" 1 "mpi_intercomm_create_" 2 "mpi_intercomm_create_f08_" 3 "mpi_intercomm_create_f08ts_"] Does::MeetOnNew(0, ABSENT, 5);
+            210 271 Intercomm_create_from_groups 8 1 false [0 "MPI_Intercomm_create_from_groups" 1 "mpi_intercomm_create_from_groups_" 2 "mpi_intercomm_create_from_groups_f08_" 3 "mpi_intercomm_create_from_groups_f08ts_"] Does::MeetOnNew(ABSENT, ABSENT, 7);
             211 93 Intercomm_merge 3 0 false [0 "MPI_Intercomm_merge" 1 "mpi_intercomm_merge_" 2 "mpi_intercomm_merge_f08_" 3 "mpi_intercomm_merge_f08ts_"] Does::Collective(On::Comm(0), ABSENT, Amount::None, ABSENT, Makes::Comm(2));
             212 36 Iprobe 5 0 false [0 "MPI_Iprobe" 1 "mpi_iprobe_" 2 "mpi_iprobe_f08_" 3 "mpi_iprobe_f08ts_"] Does::Probe(2, 3, 4);
             213 13 Irecv 7 0 false [0 "MPI_Irecv" 1 "mpi_irecv_" 2 "mpi_irecv_f08_" 3 "mpi_irecv_f08ts_"] Does::StartReceive(message(1, 2, 3, 4, 5), 6);

@@ -1,0 +1,15 @@
+/* Rank 1, as its launcher calls it, comes late to the start of MPI. */
+#include <mpi.h>
+
+#include "late_rank.h"
+
+int main(int argc, char **argv)
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    if (!rank) rank = getenv("PMI_RANK");
+    share_turns();
+    late(rank && atoi(rank) == 1);
+    MPI_Init(&argc, &argv);
+    MPI_Finalize();
+    return 0;
+}
