@@ -59,6 +59,11 @@ pub fn is_wanted() -> bool {
     Mode::from_environment() != Mode::Off
 }
 
+/// Whether the kernel lets the calling thread see its own context switches. Otherwise times off the CPU are estimated.
+pub fn sees_context_switches() -> bool {
+    Switches::of(crate::os_thread::os_tid(), None).is_some()
+}
+
 /// Begins to watch the calling thread, a housekeeping thread, for stops of the process, by the method that the environment names.
 pub fn watch_stops() -> Stops {
     Stops::of_calling_thread(Mode::from_environment() != Mode::Periods)

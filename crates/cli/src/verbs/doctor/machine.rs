@@ -8,6 +8,7 @@ use std::fs;
 use std::path::Path;
 use taskscope_record::calibration;
 use taskscope_record::clock::Source;
+use taskscope_record::os_time::sees_context_switches;
 
 /// Less room than this fills up within seconds of a fine-grained program.
 const LITTLE_ROOM_MIB: u64 = 1024;
@@ -97,6 +98,14 @@ fn address_space() -> Option<Finding> {
 
 fn perf_events() -> Finding {
     match read("/proc/sys/kernel/perf_event_paranoid").parse::<i32>() {
+        Ok(level) if level <= 2 && !sees_context_switches() => Finding::limited(
+            "perf",
+            format!(
+                "perf_event_open is refused although perf_event_paranoid is {level} (a seccomp filter?): times off the CPU \
+                 are estimated"
+            ),
+            "in a container: --security-opt seccomp=unconfined",
+        ),
         Ok(level) if level <= 2 => {
             Finding::good("perf", format!("perf_event_paranoid is {level}: own events can be counted"))
         }
