@@ -16,6 +16,8 @@ pub enum Group {
     Rust,
     /// Recorded by samples of the interpreter or of the code that it generates.
     Interpreter,
+    /// Records itself, once it has started that.
+    Instrumented,
 }
 
 /// One thing that programs use.
@@ -79,6 +81,7 @@ known! {
     "erlang" "Erlang" Interpreter ["beam.smp"];
     "perl" "Perl" Interpreter ["perl", "libperl.so"];
     "go" "Go" Native [];
+    "taskscope" "taskscope's own library" Instrumented ["libtaskscope.so"];
     "rayon" "rayon" Rust []: "crate taskscope-record, feature rayon";
     "tokio" "tokio" Rust []: "crate taskscope-record, features tokio and tracing";
     "rust" "Rust threads" Rust [];

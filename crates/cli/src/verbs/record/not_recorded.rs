@@ -170,6 +170,12 @@ impl Run<'_> {
             remedies
                 .push("docs/device-records.md names the drivers and loaders that can be recorded".to_owned());
         }
+        if !in_groups(&[Group::Instrumented]).is_empty() {
+            parts.push("is linked to taskscope's library, but recorded no event through it".to_owned());
+            remedies.push(
+                "taskscope_start(NULL) before the program's first event; docs/instrumenting.md".to_owned(),
+            );
+        }
         let (plain, named): (Vec<&Found>, Vec<&Found>) =
             others.iter().partition(|found| found.key == "threads");
         let parts_are_of_plain_threads = parts.is_empty() && named.is_empty();
@@ -260,7 +266,9 @@ fn found_in(programs: &[PathBuf], seen: &Seen) -> Vec<Found> {
                 let needed = needed.rsplit('/').next().unwrap_or(needed);
                 add(known::by_file(needed), Some(needed.to_owned()));
             }
-            if !SYSTEM_LIBRARIES.iter().any(|directory| path.starts_with(directory)) {
+            let is_ours = path.file_name().and_then(|name| name.to_str()).and_then(known::by_file);
+            let is_ours = is_ours.is_some_and(|known| known.group == Group::Instrumented);
+            if !is_ours && !SYSTEM_LIBRARIES.iter().any(|directory| path.starts_with(directory)) {
                 for origin in elf::origins(&path) {
                     add(known::by_key(origin), None);
                 }
@@ -341,6 +349,15 @@ mod tests {
         );
         assert_eq!((tbb.reason, tbb.threads, tbb.processes), ("other-runtime", Some(5), Some(1)));
         assert!(tbb.remedies[0].starts_with("taskscope record --sample 100 -- ./app 'a b'  "), "{tbb:?}");
+    }
+
+    #[test]
+    fn a_program_that_did_not_start_its_own_recording_is_named() {
+        let linked = of(&seen(&["libtaskscope.so.1", "libc.so.6"], 3), RecordMode::Trace);
+        assert!(linked.text.contains("taskscope's library") && !linked.text.contains("Rust"), "{linked:?}");
+        assert!(linked.remedies[0].starts_with("taskscope_start(NULL)"), "{linked:?}");
+        let recorder = of(&seen(&["libtaskscope_ompt.so"], 1), RecordMode::Trace);
+        assert_eq!(recorder.reason, "nothing-parallel");
     }
 
     #[test]
