@@ -1,7 +1,7 @@
 //! The CPUs of a run: header text, JSON, and the shortage if there are more workers than CPUs.
 
 use crate::documents::Notice;
-use crate::format::{counted, fit, percent};
+use crate::format::{counted, cpu_count, cpu_limit, fit, percent};
 use crate::runtime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -97,7 +97,7 @@ fn header_of(nodes: &BTreeMap<&str, Node>) -> Option<String> {
     match nodes.values().next() {
         Some(node) if nodes.len() == 1 => {
             let mask = more.map(|_| fit(&node.allowed.to_string(), LIST_WIDTH));
-            let quota = node.quota.map(|quota| format!("quota {}", cpus_of(quota)));
+            let quota = node.quota.map(|quota| format!("quota {}", cpu_count(quota)));
             let details: Vec<String> = mask.into_iter().chain(quota).collect();
             if !details.is_empty() {
                 text.push_str(&format!(" ({})", details.join(", ")));
@@ -106,12 +106,6 @@ fn header_of(nodes: &BTreeMap<&str, Node>) -> Option<String> {
         _ => text.push_str(&format!(" of {}", counted(nodes.len() as u64, "node"))),
     }
     Some(text)
-}
-
-/// Thousandths of a CPU as CPUs, such as `1.5`.
-fn cpus_of(millicpus: u64) -> String {
-    let text = format!("{}.{:03}", millicpus / 1000, millicpus % 1000);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// The CPUs of a process.
@@ -296,10 +290,10 @@ fn sentence(execution: &Execution, group: &CpuGroup, runtime: Option<Runtime>) -
         _ => format!("use {each} a process{number}"),
     };
     if let Some(quota) = &group.quota {
-        let limit = cpus_of(quota.millicpus);
+        let limit = cpu_limit(quota.millicpus);
         let cgroup = fit(&quota.cgroup, LIST_WIDTH);
         return format!(
-            "{workers}{of_processes} share a limit of {limit} CPUs{node} (control group {cgroup}); {each}, or raise the \
+            "{workers}{of_processes} share a limit of {limit}{node} (control group {cgroup}); {each}, or raise the \
              limit (cpu.max, --cpus)"
         );
     }

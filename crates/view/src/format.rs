@@ -143,6 +143,18 @@ pub fn growth(share: f64) -> String {
     format!("{} %", signed(share * 100.0, 1))
 }
 
+/// Thousandths of a CPU with their noun: `1 CPU`, `1.5 CPUs`.
+pub fn cpu_limit(millicpus: u64) -> String {
+    let noun = if millicpus == 1000 { "CPU" } else { "CPUs" };
+    format!("{} {noun}", cpu_count(millicpus))
+}
+
+/// Thousandths of a CPU as CPUs, such as `1.5`.
+pub fn cpu_count(millicpus: u64) -> String {
+    let text = format!("{}.{:03}", millicpus / 1000, millicpus % 1000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// A bar of eighths, `width` characters for 1.
 pub fn bar(share: f64, width: usize) -> String {
     const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];

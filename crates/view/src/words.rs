@@ -163,10 +163,10 @@ fn used_by_others(session: &Session) -> String {
     let limits = limits.filter_map(|facts| Some((*facts, facts.quota.as_ref()?)));
     if let Some((facts, quota)) = limits.min_by_key(|(_, quota)| quota.millicpus) {
         return format!(
-            "threads had no CPU: their control group {} {} by its CPU limit of {}",
+            "threads had no CPU: their control group {} {} by its limit of {}",
             format::harmless(&quota.cgroup),
             throttled(facts),
-            quota.millicpus as f64 / 1000.0
+            format::cpu_limit(quota.millicpus)
         );
     }
     let loads = facts.iter().filter_map(|facts| Some((facts.load()?, facts.allowed.len())));
@@ -205,8 +205,8 @@ fn more_workers(session: &Session) -> String {
             let reached = most.filter(|facts| facts.throttled_ns() > 0).map(throttled);
             let reached = reached.map(|text| format!(", which {text}")).unwrap_or_default();
             format!(
-                "more workers than CPUs: {workers} share {} CPUs (limit of their control group{reached})",
-                group.millicpus as f64 / 1000.0
+                "more workers than CPUs: {workers} share {} (limit of their control group{reached})",
+                format::cpu_limit(group.millicpus)
             )
         }
         None => "more workers than CPUs".to_string(),

@@ -54,10 +54,10 @@ pub(crate) fn throttling(processes: &[Process]) -> Option<String> {
     // Processes of one control group have the same counts.
     let (ns, periods, millicpus) = processes.iter().filter_map(of).max()?;
     Some(format!(
-        "its control group was throttled {} for {} by the limit of {} CPUs",
+        "its control group was throttled {} for {} by the limit of {}",
         counted(periods, "time"),
         crate::format::time(ns),
-        millicpus as f64 / 1000.0
+        crate::format::cpu_limit(millicpus)
     ))
 }
 
