@@ -50,7 +50,8 @@ pub struct Args {
     task_context: Choice<TaskContext>,
     #[command(flatten)]
     selection: SelectionArgs,
-    /// Print size, content and losses of the export, and write nothing (perfetto, otf2, chrome, paje, parquet)
+    /// Print size, content and losses of the export, and write nothing (perfetto, otf2, chrome, paje, paraver, firefox,
+    /// csv, parquet)
     #[arg(long)]
     dry_run: bool,
 }
