@@ -24,10 +24,10 @@ await step('the file with most time is shown at its hottest line, as text', asyn
   });
   assert.deepEqual(seen, { text: '\tline<b>5000</b> \ufffd= 5000;', inSight: true, rows: answer.lines.length, bold: 0 });
   const cells = await page.evaluate(() => [...document.querySelectorAll('#panel .source thead th')].map((th) => th.textContent));
-  assert.deepEqual(cells, ['line', 'samples', 'blamed', 'source']);
+  assert.deepEqual(cells, ['line', 'work', 'blamed', 'source']);
   const times = await page.evaluate(() => [5000, 5001, 5002].map((line) => [...document.querySelectorAll(`[data-line="${line}"] td.number`)].map((td) => td.textContent)));
   const format = (ns) => page.evaluate((ns) => window.taskscope.formatTime(ns), ns);
-  assert.deepEqual(times, [[await format(700), ''], ['', await format(answer.heat[1].blamed_ns)], [await format(200), '']]);
+  assert.deepEqual(times, [[await format(350), ''], ['', await format(answer.heat[1].blamed_ns)], [await format(100), '']]);
   assert.match(await page.textContent('#panel'), /changed after the run/);
 });
 await step('keys go from one line with time to the next, and around', async () => {
@@ -36,7 +36,7 @@ await step('keys go from one line with time to the next, and around', async () =
     await page.keyboard.press('Enter');
     assert.equal(await chosen(), line);
   }
-  assert.match(await page.textContent('#live'), /^line 5000: samples /);
+  assert.match(await page.textContent('#live'), /^line 5000: work /);
 });
 await step('a file that is not found says so, and its lines have their time', async () => {
   await page.selectOption('#source-file', '/build/src/gone.c');

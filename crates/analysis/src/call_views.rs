@@ -373,6 +373,49 @@ pub fn flat(tree: &CallTree, by: FlatBy, column: Column) -> Vec<FlatRow> {
     }
 }
 
+/// Work by file and line, most first. A path's work is at its innermost line of each file, so a line has its own work and that of
+/// code in other files that it calls. The lines of one file sum to the work in it and below it.
+pub fn work_by_line(tree: &CallTree) -> Vec<((String, u32), u64)> {
+    let mut names = tree.clone();
+    let mut lines = PathLines::default();
+    let mut places: FxHashMap<Frame, Option<(u32, u32)>> = FxHashMap::default();
+    let mut files: Vec<String> = Vec::new();
+    let mut number_of: FxHashMap<String, u32> = FxHashMap::default();
+    let mut sums: FxHashMap<(u32, u32), u64> = FxHashMap::default();
+    let (mut path, mut steps, mut seen) = (Vec::new(), Vec::new(), FxHashSet::default());
+    for node in tree.nodes() {
+        let value = own(&tree.tree, node, Column::Work);
+        if value == 0 {
+            continue;
+        }
+        path.clear();
+        path.extend(tree.tree.path(node));
+        steps.clear();
+        lines.of_path(&mut names, &path, &mut steps);
+        seen.clear();
+        for step in &steps {
+            let place = *places.entry(*step).or_insert_with(|| {
+                let label = names.label_of(*step)?;
+                let (file, line) = label.file.as_ref().zip(label.line)?;
+                let number = *number_of.entry(file.clone()).or_insert_with(|| {
+                    files.push(file.clone());
+                    files.len() as u32 - 1
+                });
+                Some((number, line))
+            });
+            let Some((file, line)) = place else { continue };
+            if seen.insert(file) {
+                let sum = sums.entry((file, line)).or_default();
+                *sum = sum.saturating_add(value);
+            }
+        }
+    }
+    let mut rows: Vec<((String, u32), u64)> =
+        sums.into_iter().map(|((file, line), ns)| ((files[file as usize].clone(), line), ns)).collect();
+    rows.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    rows
+}
+
 /// The part of a column in none of these rows of its flat view: in smaller ones, or outside loops.
 pub fn rest_of<'a>(tree: &CallTree, rows: impl Iterator<Item = &'a FlatRow>, column: Column) -> u64 {
     rows.fold(total(&tree.tree, column), |rest, row| rest.saturating_sub(row.own))

@@ -125,6 +125,33 @@ mod tests {
     }
 
     #[test]
+    fn work_is_at_the_innermost_line_of_each_file() {
+        let mut run = CallTree::default();
+        let at = |run: &mut CallTree, outer, what, function: &str, file: &str, line| {
+            let (function, file) = (function.to_owned(), Some(file.to_owned()));
+            run.child(outer, FrameKind::User, Label { what, function, file, line, module: String::new() })
+        };
+        let main = step(&mut run, ROOT, StepKind::Function, "main", None);
+        // a.c:9 calls `solve`, which works at a.c:3 and calls a library there, and calls it again at a.c:4.
+        let solve = step(&mut run, main, StepKind::Function, "solve", Some(9));
+        let own = step(&mut run, solve, StepKind::Line, "solve", Some(3));
+        run.tree.add(own, Metric::WORK, 1);
+        for (call, library, ns) in [(3, 70, 10), (4, 71, 100)] {
+            let sin = step(&mut run, solve, StepKind::Function, "sin", Some(call));
+            let line = at(&mut run, sin, StepKind::Line, "sin", "sin.c", Some(library));
+            run.tree.add(line, Metric::WORK, ns);
+        }
+        // Waiting is no work.
+        run.tree.add(own, Metric::TIME, 1000);
+        let found = crate::call_views::work_by_line(&run);
+        let row = |file: &str, line, ns| ((file.to_owned(), line), ns);
+        assert_eq!(
+            found,
+            [row("a.c", 4, 100), row("sin.c", 71, 100), row("a.c", 3, 11), row("sin.c", 70, 10)]
+        );
+    }
+
+    #[test]
     fn lines_are_the_programs_and_time_without_a_line_has_a_row() {
         let row = |name: &str, own, total| (name.to_string(), own, total);
         let expected = [

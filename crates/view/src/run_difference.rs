@@ -253,8 +253,10 @@ pub(crate) fn time(ns: f64) -> String {
 
 /// Growth of the wall time that counts as none, and share of the capacity below which a cause has not changed.
 const EQUAL: f64 = 0.01;
-/// Causes that the verdict names.
+/// Causes that the verdict names, beside the work.
 const MAX_CAUSES: usize = 3;
+/// The name of useful time among the causes.
+const WORK: &str = taskscope_cause::Cause::Work.name();
 
 /// The change of the wall time, and the causes with the largest changes; `None` without a wall time.
 fn verdict(rows: &[NumberDifference]) -> Option<String> {
@@ -275,9 +277,10 @@ fn verdict(rows: &[NumberDifference]) -> Option<String> {
         let is_large = row.difference.abs() >= capacity * EQUAL;
         row.group == Group::Cause.name() && is_large && row.certain != Some(false)
     });
-    let causes: Vec<String> = changed
-        .take(MAX_CAUSES)
-        .map(|row| {
+    // The work itself is named in any case: losses may follow from it.
+    let named = changed.enumerate().filter(|(place, row)| *place < MAX_CAUSES || row.name == WORK);
+    let causes: Vec<String> = named
+        .map(|(_, row)| {
             let sign = if row.difference < 0.0 { "−" } else { "+" };
             format!("{} {sign}{}", row.label, time(row.difference.abs()))
         })

@@ -362,10 +362,13 @@ fn sources_have_the_time_of_their_lines() {
         row(files[1], 7, 100),
         row(files[2], 1, 50),
     ];
+    let work: Vec<Value> = (lines.iter())
+        .map(|row| json!({ "file": row["file"], "line": row["line"], "work_ns": row["own"].as_u64().unwrap() / 2 }))
+        .collect();
     let no_rows = json!({ "all": 0, "with_line": 0 });
     let call_paths = json!({
         "sorted_by": "time_ns", "is_time_sampled": false, "other_threads_ns": 0, "totals": {}, "paths": [], "top_down": [],
-        "bottom_up": [], "functions": [], "loops": [], "lines": lines, "balances": [],
+        "bottom_up": [], "functions": [], "loops": [], "lines": lines, "work_by_line": work, "balances": [],
         "row_counts": { "functions": no_rows, "loops": no_rows, "lines": no_rows }, "samples": { "count": 4 },
         "counted_further_out": 0, "run_totals": {}, "processes": [], "notes": [],
     });
@@ -376,10 +379,12 @@ fn sources_have_the_time_of_their_lines() {
     let blamed = page.report.blame[0].ns;
     page.look_for_sources(SourceRoots::of([sources]));
     let answer = page.source(&SourceOf::Hottest, 0, page.length()).unwrap();
+    // Of the time of samples, half is work.
     let heat = |line: u32, blamed_ns: u64, sampled_ns: u64| LineHeat {
         line,
         blamed_ns,
         sampled_ns,
+        work_ns: sampled_ns / 2,
         ..LineHeat::default()
     };
     assert_eq!(answer.heat, [heat(5000, 0, 700), heat(5001, blamed, 0), heat(5002, 0, 200)]);

@@ -296,7 +296,9 @@ export async function openComparison(page, json) {
 
 /** Whether workers were in a state. @param {any} overview @param {string} name */
 function occursIn(overview, name) {
-  if (!overview.stack) return true;
+  // A server sends the states over time later than the report.
+  const rows = (overview.report && overview.report.thread_states) || [];
+  if (!overview.stack) return !rows.length || rows.some(({ states }) => states[name] > 0);
   const { data, states } = overview.stack;
   const number = overview.states.findIndex((state) => state.name === name);
   for (let at = number; at < data.length; at += states) if (data[at] > 0) return true;

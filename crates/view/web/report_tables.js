@@ -88,7 +88,7 @@ export function tables(report, overview, theme, name = nameOf) {
     made.push(table('Task types', [
       { title: 'task type', cell: (row) => name(row.name) }, ...processColumn(rows), { title: 'began', number: true, value: (row) => row.began, cell: (row) => formatCount(row.began) },
       timeColumn('in bodies (all threads)', (row) => row.body_ns, formatTime),
-      ...(rows.some((row) => row.blocked_ns > 0) ? [timeColumn('blocked in them', (row) => row.blocked_ns, formatTime)] : []), timeColumn('median', (row) => row.median_ns, formatTime),
+      ...(rows.some((row) => row.blocked_ns > 0) ? [timeColumn('blocked in them', (row) => row.blocked_ns, formatTime)] : []), timeColumn('mean', (row) => row.mean_ns, formatTime), timeColumn('median', (row) => row.median_ns, formatTime),
       timeColumn('95 %', (row) => row.p95_ns, formatTime), timeColumn('longest', (row) => row.max_ns, formatTime),
       { title: 'durations', cell: (row) => histogram(row.classes, theme) },
     ], rows));
@@ -136,7 +136,7 @@ export function tables(report, overview, theme, name = nameOf) {
   const useful = (row) => overview.states.reduce((sum, state) => sum + (state.group === 'useful' ? row.states[state.name] || 0 : 0), 0);
   const total = (row) => Object.values(row.states).reduce((sum, ns) => sum + ns, 0);
   if ((report.thread_states || []).length) made.push(table('Threads', [
-    { title: 'thread', cell: (row) => row.kind === 'cpu' ? `CPU ${row.tid}` : `${row.pid} / ${row.tid}${row.name ? ` ${printable(row.name)}` : ''}${row.worker ? '' : ` (${row.kind})`}` },
+    { title: 'thread', cell: (row) => row.kind === 'cpu' ? `CPU ${row.tid}` : `${row.pid} / ${row.tid}${row.name ? ` ${printable(row.name)}` : ''}${row.role ? ` (${row.role})` : row.worker || row.kind === 'unknown' ? '' : ` (${row.kind})`}` },
     { title: 'events', number: true, value: (row) => row.events, cell: (row) => formatCount(row.events) }, { title: 'lost', number: true, value: (row) => row.lost_events, cell: (row) => formatCount(row.lost_events) },
     { title: 'useful', number: true, cell: (row) => formatPercent(useful(row), total(row)) },
     ...(report.thread_states.some((row) => row.off_cpu !== 'unknown') ? [

@@ -8,7 +8,7 @@ import { formatCount, formatTime, fitText } from './format.js';
 
 /** Kinds of time of a line: name in the answer, title, what it is. @type {[string, string, string][]} */
 const HEATS = [
-  ['sampled_ns', 'samples', 'samples in the line, of the whole run'], ['useful_ns', 'useful', 'useful work of the construct at the line, in the visible or selected time'],
+  ['work_ns', 'work', 'work in the line and in code of other files that it calls, by samples of the whole run'], ['useful_ns', 'useful', 'useful work of the construct at the line, in the visible or selected time'],
   ['lost_ns', 'lost', 'waiting and overhead of the construct at the line, in the visible or selected time'], ['blamed_ns', 'blamed', 'waiting of others for the line, of the whole run'],
 ];
 
@@ -72,7 +72,7 @@ function drawSource(viewer, found, time) {
     goTo(current);
     viewer.live.textContent = `line ${current}: ${kinds.filter(([kind]) => heat.get(current)[kind]).map(([kind, title]) => `${title} ${formatTime(heat.get(current)[kind])}`).join(', ')}`;
   };
-  const machineCode = () => showAssembly(viewer, { file: found.file, line: heat.get(current)?.sampled_ns ? current : undefined }, (file, at) => showSource(viewer, { file }, at));
+  const machineCode = () => showAssembly(viewer, { file: found.file, line: heat.get(current)?.work_ns ? current : undefined }, (file, at) => showSource(viewer, { file }, at));
   viewer.panel.replaceChildren(element('h2', { id: 'source-title' }, found.file ? fitText(found.file.split('/').pop(), 100) : 'Source'),
     found.files.length ? element('p', {}, files) : '',
     found.path ? element('p', { class: 'note' }, fitText(found.path, 300), found.lines.length < found.lines_count ? `, lines ${found.first_line} to ${found.first_line + found.lines.length - 1} of ${formatCount(found.lines_count)}` : '') : '',

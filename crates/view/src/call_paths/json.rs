@@ -3,7 +3,8 @@
 use super::columns::{TimeKind, key_of};
 use super::profile_facts::{cpu_note, incomplete_profiles, is_estimated, states_of, useful_and_largest_loss};
 use super::rows::{
-    OwnPart, Path, PathRow, PathValues, PlaceRow, RowCount, RowCounts, flat, paths, rows, values,
+    LineWork, OwnPart, Path, PathRow, PathValues, PlaceRow, RowCount, RowCounts, flat, line_works, paths,
+    rows, values,
 };
 use super::{CallPaths, PathsView};
 use crate::documents::Word;
@@ -117,7 +118,10 @@ pub struct CallPathTables {
     pub loops: Vec<PlaceRow>,
     /// Rows by line.
     pub lines: Vec<PlaceRow>,
-    /// Number of rows of the last three without `--top`.
+    /// Work by source line, most first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub work_by_line: Vec<LineWork>,
+    /// Number of rows of functions, loops and lines without `--top`.
     pub row_counts: RowCounts,
     /// Waiting that was taken and its charges, by wait.
     pub balances: Vec<WaitBalance>,
@@ -239,6 +243,10 @@ impl CallPaths {
         let functions = flat_of(FlatBy::Function, |counts| &mut counts.functions);
         let loops = flat_of(FlatBy::Loop, |counts| &mut counts.loops);
         let lines = flat_of(FlatBy::Line, |counts| &mut counts.lines);
+        let work_by_line = match options.has(PathsView::Flat(FlatBy::Line)) {
+            true => line_works(&self.shown_flat(FlatBy::Line, runtime), top),
+            false => Vec::new(),
+        };
         let balances = conservation(&self.tree.tree);
         let mut tables = CallPathTables {
             sorted_by: key_of(sort),
@@ -251,6 +259,7 @@ impl CallPaths {
             functions,
             loops,
             lines,
+            work_by_line,
             row_counts,
             balances: balances
                 .iter()

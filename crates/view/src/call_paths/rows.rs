@@ -105,6 +105,17 @@ pub struct PlaceRow {
     pub total: Option<u64>,
 }
 
+/// Work of a line, from samples.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LineWork {
+    /// The source file.
+    pub file: String,
+    /// The line.
+    pub line: u32,
+    /// Nanoseconds of work in the line, and in code of other files that it calls.
+    pub work_ns: u64,
+}
+
 /// Number of functions, loops and lines.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RowCounts {
@@ -327,4 +338,10 @@ pub(super) fn flat(tree: &CallTree, by: FlatBy, sort: Column, top: usize) -> (Ve
         });
     }
     (made, count)
+}
+
+/// Work by line, most first.
+pub(super) fn line_works(tree: &CallTree, top: usize) -> Vec<LineWork> {
+    let rows = views::work_by_line(tree).into_iter().take(top);
+    rows.map(|((file, line), work_ns)| LineWork { file, line, work_ns }).collect()
 }

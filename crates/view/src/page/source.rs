@@ -3,7 +3,7 @@
 //! ```text
 //! sections of a range ── state, place ──▶ site ──▶ file, line ──▶ useful, waiting
 //! the report's blame ── "… at file:line]" ─────────────────────▶ blamed      (whole run)
-//! the report's call paths ── file, line ───────────────────────▶ sampled     (whole run)
+//! the report's call paths ── work by line ─────────────────────▶ work        (whole run)
 //! ```
 //!
 //! Time of a section belongs to the line of its construct; only samples know the lines inside of a body. Blame names files
@@ -64,7 +64,10 @@ pub struct LineHeat {
     pub lost_ns: u64,
     /// Waiting of others for it, of the whole run.
     pub blamed_ns: u64,
-    /// Samples in it, of the whole run.
+    /// Work in it and in code of other files that it calls, by samples of the whole run.
+    pub work_ns: u64,
+    /// Time of samples in it alone, waiting included.
+    #[serde(skip)]
     pub sampled_ns: u64,
 }
 
@@ -132,12 +135,16 @@ impl Page {
                 (whole_name(file, &of_run).unwrap_or_else(|| file.clone()), Some(*line))
             }
             SourceOf::File(file) => (whole_name(file, &of_run).unwrap_or_else(|| file.clone()), None),
-            SourceOf::Hottest => (files.first().map(|row| row.file.clone()).unwrap_or_default(), None),
+            SourceOf::Hottest => {
+                // Files of libraries are seldom here.
+                let first = files.iter().take(MAX_FILES).find(|row| self.sources.find(&row.file).is_ok());
+                (first.or(files.first()).map(|row| row.file.clone()).unwrap_or_default(), None)
+            }
         };
         let mut heat: Vec<LineHeat> =
             heat.into_iter().filter(|((of, _), _)| *of == file).map(|(_, heat)| heat).collect();
         heat.sort_by_key(|row| row.line);
-        heat.retain(|row| row.useful_ns + row.lost_ns + row.sampled_ns > 0);
+        heat.retain(|row| row.useful_ns + row.lost_ns + row.work_ns > 0);
         let blame = self.blame_of_lines(&file);
         for (line, ns) in blame {
             match heat.binary_search_by_key(&line, |row| row.line) {
@@ -145,7 +152,7 @@ impl Page {
                 Err(at) => heat.insert(at, LineHeat { line, blamed_ns: ns, ..LineHeat::default() }),
             }
         }
-        let hottest = heat.iter().max_by_key(|row| (row.sampled_ns, row.useful_ns + row.lost_ns));
+        let hottest = heat.iter().max_by_key(|row| (row.work_ns, row.useful_ns + row.lost_ns));
         let line = line.or(hottest.map(|row| row.line));
         files.truncate(MAX_FILES);
         let has_samples = self.report.call_paths.is_some();
@@ -245,6 +252,9 @@ impl Page {
         for (line, ns) in self.sampled_lines() {
             lines.entry(line).or_default().sampled_ns += ns;
         }
+        for row in self.report.call_paths.iter().flat_map(|paths| &paths.work_by_line) {
+            lines.entry((row.file.clone(), row.line)).or_default().work_ns += row.work_ns;
+        }
         let mut joined = Lines::default();
         for ((file, line), heat) in lines {
             let file = whole_name(&file, of_run).unwrap_or(file);
@@ -253,6 +263,7 @@ impl Page {
             sum.useful_ns += heat.useful_ns;
             sum.lost_ns += heat.lost_ns;
             sum.sampled_ns += heat.sampled_ns;
+            sum.work_ns += heat.work_ns;
         }
         joined
     }
