@@ -229,12 +229,23 @@ fn orders_of(page: &Page) -> Value {
     let threads = &page.execution.threads;
     let all: Vec<usize> = page.listed_tracks().into_iter().map(|track| track.index()).collect();
     let workers: Vec<usize> = all.iter().copied().filter(|track| threads[*track].worker).collect();
+    // By the report's times: of useful code without a CPU, the time is lost.
+    let (report, overview) = (json!(page.report), json!(page.overview()));
+    let states = overview["states"].as_array().unwrap();
+    let useful: Vec<&str> = (states.iter())
+        .filter(|state| state["group"] == Group::Useful.name())
+        .map(|state| state["name"].as_str().unwrap())
+        .collect();
     let useful_share = |track: usize| {
-        let sum = |is_counted: fn(&Span) -> bool| {
-            let counted = threads[track].track.spans().filter(is_counted);
-            counted.map(|span| span.nanos()).sum::<u64>() as f64
+        let (tid, pid) = (threads[track].tid, page.execution.processes[threads[track].process.index()].pid);
+        let mut rows = report["thread_states"].as_array().unwrap().iter();
+        let row = rows.find(|row| row["tid"] == tid && row["pid"] == pid).unwrap();
+        let times = row["states"].as_object().unwrap();
+        let sum = |is_counted: &dyn Fn(&str) -> bool| {
+            let counted = times.iter().filter(|(name, _)| is_counted(name));
+            counted.map(|(_, ns)| ns.as_u64().unwrap()).sum::<u64>() as f64
         };
-        sum(|span| span.section.state.group() == Group::Useful) / sum(|_| true)
+        sum(&|name| useful.contains(&name)) / sum(&|_| true)
     };
     let mut lost = workers.clone();
     lost.sort_by(|a, b| useful_share(*a).total_cmp(&useful_share(*b)));
