@@ -342,7 +342,7 @@ export function showReport(page, report, overview, source, json) {
     const before = shown.timeline && shown.timeline.shown;
     const wordsOf = (row, at) => `at ${formatPoint(at, shown.timeline.nsPerPixel)}: ${leadingWords(source, overview, row, at)}`;
     page.replaceChildren(element('header', {}, element('h1', {}, 'taskscope report'), element('nav', { 'aria-label': 'Parts' }, ...links), toggle), verdict(report), left || '', .../** @type {Node[]} */ (sections), live);
-    shown.timeline = new TimelineView(host, overview, source, {
+    shown.timeline = new TimelineView(host, { ...overview, report }, source, {
       onHover: (row, at) => { host.title = `${row.label} ${wordsOf(row, at)}`; },
       onWords: (row, { words, start, end }) => { host.title = `${row.label} at ${formatPoint(start, shown.timeline.nsPerPixel)}: ${words} (in ${formatTime(end - start)})`; },
       onLeave: () => { host.title = ''; },
