@@ -21,6 +21,12 @@ use taskscope_view::format::{counted, fit, harmless, path as path_shown};
 const MAX_FILE_BYTES: u64 = 8 << 30;
 /// First bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// First bytes of an SQLite database.
+const SQLITE: &[u8] = b"SQLite format 3\0";
+/// A table that each directory of the neutral form has.
+const NEUTRAL_TABLE: &str = "workers.csv";
+/// A table that each export of Nsight Systems has.
+const NSIGHT_TABLE: &str = "StringIds.parquet";
 /// Characters of a list of threads in a message.
 const MAX_LISTED: usize = 200;
 
@@ -162,11 +168,20 @@ fn read(path: &Path) -> anyhow::Result<Content> {
     if let Some(records) = only_prv(path) {
         return read(&records);
     }
+    if path.join(NSIGHT_TABLE).is_file() {
+        return Err(to_convert(path, "a directory of Nsight Systems").into());
+    }
+    if path.is_dir() && !path.join(NEUTRAL_TABLE).exists() {
+        return Err(unknown(path).into());
+    }
     if path.is_dir() {
         let (graph, unread) = read_tables(path)?.map_err(broken)?;
         return Ok(Content::Graph(Box::new(graph), unread));
     }
     let bytes = read_bytes(path)?;
+    if bytes.starts_with(SQLITE) {
+        return Err(to_convert(path, "an SQLite database").into());
+    }
     if is_perfetto(&bytes) {
         return Ok(Content::Run(Box::new(read_perfetto(&bytes).map_err(broken)?)));
     }
@@ -186,10 +201,20 @@ fn read(path: &Path) -> anyhow::Result<Content> {
     if is_tasks_rec(&text) {
         return Ok(Content::Graph(Box::new(read_tasks_rec(&text).map_err(broken)?), Vec::new()));
     }
-    Err(Failure::new(format!("{shown} has a form that is not known"))
+    Err(unknown(path).into())
+}
+
+fn unknown(path: &Path) -> Failure {
+    Failure::new(format!("{} has a form that is not known", path.display()))
         .why("it is not JSON of the neutral form or of trace events, a trace of Perfetto or Paraver, an OTF2 archive, a directory of CSV tables, or a tasks.rec")
         .remedy("write the neutral form (docs/neutral-trace.md), which any runtime can write")
-        .into())
+}
+
+/// The error of a profile of a GPU, which the Python module converts.
+fn to_convert(path: &Path, form: &str) -> Failure {
+    Failure::new(format!("{} is {form}", path.display()))
+        .why("profiles of rocprofv3 (rocpd) and Nsight Systems become trace events first")
+        .remedy("python3 -m taskscope.gpu PROFILE run.json.gz, then import run.json.gz")
 }
 
 /// The records of a Paraver trace in a directory, if it has one trace.
@@ -256,7 +281,7 @@ fn read_tables(directory: &Path) -> anyhow::Result<Result<(TaskGraph, Vec<String
         let path = directory.join(name);
         if !needed && !path.exists() { Ok(String::new()) } else { read_text(&path) }
     };
-    let (workers, tasks) = (table("workers.csv", true)?, table("tasks.csv", true)?);
+    let (workers, tasks) = (table(NEUTRAL_TABLE, true)?, table("tasks.csv", true)?);
     let (data, copies) = (table("data.csv", false)?, table("copies.csv", false)?);
     let runtime = table("runtime.csv", false)?;
     let tables =
