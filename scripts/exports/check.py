@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 import otf2
 from trace_processor import TraceProcessor
@@ -104,10 +105,16 @@ def check_otf2(taskscope, trace, folder, ns, values):
     require(f"regions of {name}", (found["Enter"], found["Leave"], total), (sections, sections, ns))
     messages = counts.get("messages", 0)
     require(f"messages of {name}", (found["MpiSend"], found["MpiRecv"]), (messages, messages))
+    # Those without a kind in OTF2 are regions alone.
+    collectives = found["MpiCollectiveBegin"]
+    require(f"collective operations of {name}", found["MpiCollectiveEnd"], collectives)
+    parts = counts.get("parts in collective operations", 0)
+    if collectives > parts or (parts and not collectives):
+        raise SystemExit(f"error: {name}: {collectives} collective operations of {parts}")
     require(f"metrics of {name}", found["Metric"], values)
     require(f"samples of {name}", found["CallingContextSample"], counts.get("samples", 0))
     require(f"tasks of {name}", found["ThreadTaskCreate"], counts.get("task creations", 0))
-    print(f"{name}: {sections} regions, {messages} messages, {values} metrics, {size} bytes")
+    print(f"{name}: {sections} regions, {messages} messages, {collectives} collectives, {values} metrics, {size} bytes")
     shutil.rmtree(archive)
 
 
@@ -159,23 +166,35 @@ def check_firefox(taskscope, trace, folder):
     counts, size = expected(taskscope, trace, "firefox")
     name = f"firefox of {trace}"
     require(f"bytes of {name}", file.stat().st_size, size)
-    environment = {**os.environ, "PATH": f"{tools.resolve()}:{os.environ['PATH']}", "HOME": str(folder)}
+    # Of its own for each daemon: one that is killed leaves its files.
+    sessions = tempfile.mkdtemp(dir=folder)
+    environment = {**os.environ, "PATH": f"{tools.resolve()}:{os.environ['PATH']}", "PROFILER_CLI_SESSION_DIR": sessions}
+
+    command = [tools / "profiler-cli"]
 
     def ask(*words):
-        command = [tools / "profiler-cli", *words]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        done = subprocess.run([*command, *words, "--session", "check"], capture_output=True, text=True, env=environment)
         require(f"problems of {name}, {words}", (done.returncode, done.stderr), (0, ""))
         return done.stdout
 
-    ask("load", file)
+    # `load` gives its daemon half a second to begin, which a busy machine needs for node alone.
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    daemon = subprocess.Popen([*command, "--daemon", file, "--session", "check"], env=environment, **silent)
     try:
+        # Commands before it is ready remove its files.
+        log = pathlib.Path(sessions) / "check.log"
+        for _ in range(240):
+            if daemon.poll() is not None or (log.exists() and "Profile loaded" in log.read_text()):
+                break
+            time.sleep(0.25)
         lanes = len(json.loads(file.read_text())["threads"])
         markers = re.search(r"([\d,]+) markers? across", ask("profile", "markers", "--limit", "1"))
         values = sum(len(thread["markers"]["name"]) for thread in json.loads(file.read_text())["threads"])
         require(name, int(markers.group(1).replace(",", "")), values)
         require(f"threads of {name}", len(re.findall(r"^[* ] t-\d+", ask("thread", "list", "--limit", "0"), re.M)), lanes)
     finally:
-        ask("stop")
+        daemon.kill()
+        daemon.wait()
     print(f"{name}: {lanes} threads, {values} markers, {size} bytes")
 
 

@@ -296,7 +296,7 @@ impl Communication {
 }
 
 /// The operation of a function of MPI, without the variant in its name.
-fn operation(function: &str) -> &str {
+pub fn operation(function: &str) -> &str {
     let base = function.strip_suffix("_c").unwrap_or(function);
     let base = base.strip_suffix("_init").unwrap_or(base);
     match base.strip_prefix('I') {

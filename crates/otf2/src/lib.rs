@@ -91,6 +91,10 @@ pub mod event {
     pub const MPI_RECEIVE: u8 = 18;
     /// The end of a receive that was begun.
     pub const MPI_IRECEIVE: u8 = 19;
+    /// A process begins its part in a collective operation.
+    pub const MPI_COLLECTIVE_BEGIN: u8 = 22;
+    /// A process ends its part: the operation, communicator, root, sizes.
+    pub const MPI_COLLECTIVE_END: u8 = 23;
     /// Values of metrics.
     pub const METRIC: u8 = 31;
     /// A task is created.

@@ -1,6 +1,7 @@
 //! The anchor and the global definitions.
 
 use super::chunks::{Chunks, DEFINITION_CHUNK, END, EVENT_CHUNK, Fields, HEAD};
+use super::collectives::Collectives;
 use crate::folder::Folder;
 use crate::timeline::{Code, LaneKind, Step, Timeline};
 use std::collections::HashMap;
@@ -108,6 +109,7 @@ pub(super) fn write(
     timeline: &Timeline<'_>,
     events: &[u64],
     processes: &[ProcessIndex],
+    collectives: &Collectives,
     folder: &mut dyn Folder,
 ) -> io::Result<()> {
     let chunks = Chunks::new("traces.def".to_owned(), DEFINITION_CHUNK);
@@ -128,7 +130,7 @@ pub(super) fn write(
         definitions.region(number, code)?;
     }
     write_calling_contexts(timeline, &mut definitions)?;
-    write_communicators(timeline, &mut definitions)?;
+    write_communicators(timeline, collectives, &mut definitions)?;
     write_metrics(timeline, processes, &mut definitions)?;
     definitions.chunks.finish(definitions.folder)?;
     let count = definitions.count;
@@ -181,8 +183,17 @@ fn write_locations(
     Ok(())
 }
 
-/// Communicators: of the processes for messages, and of the threads of each process for tasks.
-fn write_communicators(timeline: &Timeline<'_>, definitions: &mut Definitions<'_>) -> io::Result<()> {
+/// The number of the first communicator of collective operations, behind those of messages and of the processes' threads.
+pub(super) fn first_own_communicator(timeline: &Timeline<'_>) -> u32 {
+    MESSAGES + 1 + timeline.execution().processes.len() as u32
+}
+
+/// Communicators: of the processes for messages, of the threads of each process for tasks, of collective operations.
+fn write_communicators(
+    timeline: &Timeline<'_>,
+    collectives: &Collectives,
+    definitions: &mut Definitions<'_>,
+) -> io::Result<()> {
     let processes = timeline.execution().processes.len() as u32;
     let threads = || {
         let lanes = timeline.lanes().iter().zip(0u64..);
@@ -206,6 +217,12 @@ fn write_communicators(timeline: &Timeline<'_>, definitions: &mut Definitions<'_
         let name = format!("threads of {}", timeline.process_name(ProcessIndex(process)));
         definitions.group(3 + process, &name, group::COMM_GROUP, paradigm::OPENMP, &members)?;
         definitions.communicator(1 + process, &name, 3 + process)?;
+    }
+    for (comm, of) in collectives.communicators() {
+        let (name, group) = (format!("communicator {comm:#x}"), 2 + of.number);
+        let members: Vec<u64> = of.members.iter().map(|process| u64::from(process.0)).collect();
+        definitions.group(group, &name, group::COMM_GROUP, paradigm::MPI, &members)?;
+        definitions.communicator(of.number, &name, group)?;
     }
     Ok(())
 }

@@ -5,6 +5,7 @@
 //! codes      ▶ regions (Enter, Leave), with file and line
 //! tasks      ▶ ThreadTaskCreate, ThreadTaskSwitch, ThreadTaskComplete
 //! messages   ▶ MpiSend, MpiRecv in one communicator of all processes; the tag is the arrow's number
+//! collectives ▶ MpiCollectiveBegin, MpiCollectiveEnd in communicators of their own (collectives.rs)
 //! counters   ▶ metrics, on a location of their own for each process
 //! samples    ▶ CallingContextSample; call paths are calling contexts
 //! ```
@@ -13,6 +14,7 @@
 //! location never decrease, which libotf2 requires. Memory: at most a chunk of 256 KiB for each lane.
 
 mod chunks;
+mod collectives;
 mod definitions;
 
 use crate::folder::Folder;
@@ -20,6 +22,7 @@ use crate::timeline::{
     Arrow, ArrowKind, CallPath, Content, Export, Held, LaneKind, Record, Sample, Section, Timeline,
 };
 use chunks::{Chunks, EVENT_CHUNK, Fields};
+use collectives::Collectives;
 use std::collections::BTreeMap;
 use std::io;
 use taskscope_execution::{ProcessIndex, TaskIndex, TaskStatus};
@@ -41,6 +44,7 @@ pub struct Otf2Writer<F: Folder> {
     sampled: Vec<Option<u32>>,
     /// Position of each lane among the threads of its process.
     rank_in_team: Vec<u32>,
+    collectives: Collectives,
     /// Locations of counters, by process.
     counters: BTreeMap<ProcessIndex, Chunks>,
 }
@@ -54,6 +58,7 @@ impl<F: Folder> Otf2Writer<F> {
             running: Vec::new(),
             sampled: Vec::new(),
             rank_in_team: Vec::new(),
+            collectives: Collectives::default(),
             counters: BTreeMap::new(),
         }
     }
@@ -87,11 +92,18 @@ impl<F: Folder> Otf2Writer<F> {
             let record = self.task(timeline, event::TASK_SWITCH, lane, task);
             self.event(lane, start, &record)?;
         }
-        self.event(lane, start, &Fields::default().u32(code).bare(event::ENTER))
+        self.event(lane, start, &Fields::default().u32(code).bare(event::ENTER))?;
+        match self.collectives.records(timeline, section) {
+            Some([begin, _]) => self.event(lane, start, &begin),
+            None => Ok(()),
+        }
     }
 
     fn leave(&mut self, timeline: &Timeline<'_>, section: &Section) -> io::Result<()> {
         let Section { lane, end, task, code, .. } = *section;
+        if let Some([_, of_end]) = self.collectives.records(timeline, section) {
+            self.event(lane, end, &of_end)?;
+        }
         self.event(lane, end, &Fields::default().u32(code).bare(event::LEAVE))?;
         let tasks = &timeline.execution().tasks;
         let is_over = tasks.ended.get(task.index()) == Some(&end)
@@ -155,7 +167,9 @@ impl<F: Folder> Export for Otf2Writer<F> {
             Content::Creations => Held::As("task events: create, switch, complete"),
             Content::Dependences => Held::Not("OTF2 has no event for them"),
             Content::Messages => Held::As("MPI sends and receives; the tag is the message's number"),
-            Content::Collectives => Held::As("regions on locations of their own; communicators are lost"),
+            Content::Collectives => {
+                Held::As("regions on locations of their own, with MPI's collective events")
+            }
             Content::Counters => Held::As("metrics of processes"),
             Content::Operations => Held::As("regions on locations of queues, in lanes"),
             Content::Submissions | Content::Wakes => Held::Not("OTF2 has no event for them"),
@@ -178,6 +192,7 @@ impl<F: Folder> Export for Otf2Writer<F> {
                 *before += 1;
             }
         }
+        self.collectives = Collectives::of(timeline, definitions::first_own_communicator(timeline));
         let mut number = timeline.lanes().len();
         for counter in timeline.counters() {
             self.counters.entry(counter.process).or_insert_with(|| {
@@ -226,6 +241,6 @@ impl<F: Folder> Export for Otf2Writer<F> {
             local.finish(&mut self.folder)?;
         }
         let processes: Vec<ProcessIndex> = self.counters.keys().copied().collect();
-        definitions::write(timeline, &events, &processes, &mut self.folder)
+        definitions::write(timeline, &events, &processes, &self.collectives, &mut self.folder)
     }
 }

@@ -119,10 +119,16 @@ impl LocationReader<'_> {
                 // Their times alone are used, or those of the messages and switches that belong to them.
                 kind::MPI_ISEND_COMPLETE
                 | kind::MPI_IRECEIVE_REQUEST
+                | kind::MPI_COLLECTIVE_BEGIN
                 | kind::TASK_CREATE
                 | kind::TASK_COMPLETE
                 | kind::PROGRAM_BEGIN
                 | kind::PROGRAM_END => {}
+                kind::MPI_COLLECTIVE_END => {
+                    let why = "of collective operations, the regions are read";
+                    let place = || format!("location {}, byte {}", self.id, record.at);
+                    run.losses.add("communicators, roots and sizes of collective operations", why, place);
+                }
                 other if other >= kind::FIRST => {
                     let why = "of events, sections, task switches and messages are read";
                     let place = || format!("kind {other}, location {}, byte {}", self.id, record.at);

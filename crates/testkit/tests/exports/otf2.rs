@@ -77,6 +77,8 @@ fn otf2_has_every_section_message_and_value() {
         let [messages, creations] = [Content::Messages, Content::Creations].map(|of| timeline.count(of));
         assert_eq!(count(68), sums.samples, "{name}");
         let found = [count(12), count(13), count(14), count(18), count(31), count(59), ns];
+        assert_eq!(count(22), count(23), "{name}: parts in collective operations begin and end");
+        assert!(count(22) <= timeline.count(Content::Collectives), "{name}");
         let all = sums.ns.values().sum();
         assert_eq!(
             found,
