@@ -208,3 +208,35 @@ fn idle_queues_have_findings() {
     assert_eq!(report["findings"][0]["cause"], "unknown");
     assert!(report["verdict"].as_str().unwrap().contains("not known why"), "{}", report["verdict"]);
 }
+
+/// GitHub refuses a document if one result has no location.
+#[test]
+fn results_of_sarif_have_places_and_other_findings_are_notifications() {
+    let trace = format!("{}/tests/shown/howto/ci-gate/after.trace", env!("CARGO_MANIFEST_DIR"));
+    let report = report_of(Path::new(&trace));
+    let document: Value =
+        serde_json::from_str(&shown(&["export", "--to", "sarif"], Path::new(&trace))).unwrap();
+    let run = &document["runs"][0];
+    let rows = |value: &Value| -> Vec<Value> { value.as_array().unwrap().clone() };
+    let (results, notifications) =
+        (rows(&run["results"]), rows(&run["invocations"][0]["toolExecutionNotifications"]));
+    let has_file =
+        |row: &Value| row["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].is_string();
+    assert!(!results.is_empty() && results.iter().all(has_file), "{results:?}");
+    assert!(!notifications.is_empty() && !notifications.iter().any(has_file), "{notifications:?}");
+    let rules: Vec<Value> =
+        rows(&run["tool"]["driver"]["rules"]).iter().map(|rule| rule["id"].clone()).collect();
+    assert!(notifications.iter().all(|row| rules.contains(&row["associatedRule"]["id"])), "{rules:?}");
+    let mut found: Vec<String> = results
+        .iter()
+        .chain(&notifications)
+        .map(|row| row["properties"]["id"].as_str().unwrap().to_owned())
+        .collect();
+    let base = report["findings_base_ns"].as_f64().unwrap();
+    let wanted = report["findings"].as_array().unwrap().iter();
+    let wanted = wanted.filter(|row| row["ns"].as_f64().unwrap() / base >= 0.01);
+    let mut wanted: Vec<String> = wanted.map(|row| row["id"].as_str().unwrap().to_owned()).collect();
+    found.sort();
+    wanted.sort();
+    assert_eq!(found, wanted);
+}

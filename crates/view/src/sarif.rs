@@ -1,4 +1,6 @@
 //! Findings as SARIF 2.1.0 (OASIS), which code hosts show at the lines of the source.
+//!
+//! Findings without a file are notifications of the run: GitHub refuses a whole document if one result has no location.
 
 use crate::Report;
 use crate::findings::FindingRow;
@@ -23,12 +25,12 @@ pub fn sarif(report: &Report, root: &Path, floor: f64) -> Value {
     let rules = causes.iter().map(|cause| {
         json!({
             "id": cause.name(),
-            "name": cause.label(),
             "shortDescription": {"text": cause.label()},
             "fullDescription": {"text": cause.text().meaning},
         })
     });
-    let results = findings.iter().map(|finding| {
+    let (mut results, mut notifications) = (Vec::new(), Vec::new());
+    for finding in &findings {
         let level = if finding.hang.is_some() {
             "error"
         } else if share(finding) >= WARNING {
@@ -41,17 +43,24 @@ pub fn sarif(report: &Report, root: &Path, floor: f64) -> Value {
         if !finding.remedy.is_empty() {
             text = format!("{text}. {}", finding.remedy);
         }
-        let mut result = json!({
-            "ruleId": finding.cause.0.name(),
+        let mut row = json!({
             "level": level,
             "message": {"text": text},
             "properties": {"id": finding.id, "ns": finding.ns, "share": share(finding)},
         });
-        if let Some(location) = location(finding, root) {
-            result["locations"] = json!([location]);
+        let rule = finding.cause.0.name();
+        match location(finding, root) {
+            Some(location) => {
+                row["ruleId"] = rule.into();
+                row["locations"] = json!([location]);
+                results.push(row);
+            }
+            None => {
+                row["associatedRule"] = json!({"id": rule});
+                notifications.push(row);
+            }
         }
-        result
-    });
+    }
     json!({
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -59,10 +68,12 @@ pub fn sarif(report: &Report, root: &Path, floor: f64) -> Value {
             "tool": {"driver": {
                 "name": "taskscope",
                 "semanticVersion": env!("CARGO_PKG_VERSION"),
+                "informationUri": env!("CARGO_PKG_REPOSITORY"),
                 "rules": rules.collect::<Vec<_>>(),
             }},
             "columnKind": "unicodeCodePoints",
-            "results": results.collect::<Vec<_>>(),
+            "invocations": [{"executionSuccessful": true, "toolExecutionNotifications": notifications}],
+            "results": results,
         }],
     })
 }
