@@ -4,9 +4,11 @@ mod common;
 
 use common::{check_document, output, taskscope};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
+use taskscope_execution::{Group, State};
+use taskscope_testkit::generator::{Generator, Runtime};
 
 /// Two threads of Kineto's form: an operator with a call and a kernel, and the thread that waits for it.
 const EVENTS: &str = r#"{"baseTimeNanoseconds": 1700000000000000000, "traceEvents": [
@@ -93,28 +95,57 @@ fn rows_beside_threads_are_exported_and_come_back_without_workers() {
         collective.lines().find(|row| row.starts_with("collective,")).unwrap().split(',').collect();
     assert!(collective[5].starts_with("MPI_") && !collective[17].is_empty() && !collective[18].is_empty());
     for trace in [&waits, &collectives] {
-        let threads = csv_lanes(trace);
-        for format in ["perfetto", "chrome", "otf2"] {
-            let place = here.path().join(threads.to_string());
-            std::fs::create_dir_all(&place).unwrap();
-            let (file, back) = (place.join(format), place.join(format!("{format}.trace")));
-            run(&["export", "--to", format, "-o", file.to_str().unwrap(), trace]);
-            assert!(import(&file, &back).0);
-            let report: Value =
-                serde_json::from_str(&run(&["report", "--json", back.to_str().unwrap()])).unwrap();
-            let workers = report["workers"].as_u64().unwrap();
-            assert!(0 < workers && workers <= threads, "{format} of {trace}: {workers} of {threads}");
-        }
+        come_back_with_their_workers(trace, here.path());
+    }
+    let archive = here.path().join("otf2");
+    run(&["export", "--to", "otf2", "-o", archive.to_str().unwrap(), &collectives]);
+    let (done, notes) = import(&archive, &here.path().join("otf2.trace"));
+    assert!(done && notes.contains("not imported: 6 communicators, roots and sizes"), "{notes}");
+}
+
+/// The report of a trace.
+fn report(trace: &str) -> Value {
+    serde_json::from_str(&run(&["report", "--json", trace])).unwrap()
+}
+
+/// The time of workers in the program's code, nanoseconds.
+fn useful_ns(report: &Value) -> u64 {
+    let useful = State::ALL.into_iter().filter(|state| state.group() == Group::Useful);
+    useful.map(|state| report["states"][state.name()].as_u64().unwrap_or(0)).sum()
+}
+
+/// Exports a trace in each format that `import` reads as a run over time, and compares workers and their useful time.
+fn come_back_with_their_workers(trace: &str, place: &Path) {
+    let before = report(trace);
+    let (file, back) = (place.join("exported"), place.join("back.trace"));
+    for format in ["perfetto", "chrome", "otf2", "paraver"] {
+        run(&["export", "--to", format, "-o", file.to_str().unwrap(), trace]);
+        let (done, notes) = import(&file, &back);
+        assert!(done, "{format}: {notes}");
+        let after = report(back.to_str().unwrap());
+        assert_eq!(after["workers"], before["workers"], "{format} of {trace}");
+        assert_eq!(useful_ns(&after), useful_ns(&before), "{format} of {trace}");
+        // Names have each suffix once.
+        let again = run(&["export", "--to", "csv", back.to_str().unwrap()]);
+        assert!(!again.contains(", not a worker, not a worker"), "{format} of {trace}");
+        std::fs::remove_dir_all(&back).unwrap();
+        if file.is_dir() { std::fs::remove_dir_all(&file) } else { std::fs::remove_file(&file) }.unwrap();
     }
 }
 
-/// Number of threads with sections.
-fn csv_lanes(trace: &str) -> u64 {
-    let table = run(&["export", "--to", "csv", trace]);
-    let sections = table.lines().filter(|row| row.starts_with("section,"));
-    let lanes: BTreeSet<String> =
-        sections.map(|row| row.split(',').skip(1).take(2).collect::<Vec<_>>().join(",")).collect();
-    lanes.len() as u64
+/// The workers of nOS-V and Nanos6 are CPUs, whose rows show the sections of threads again.
+#[test]
+fn runs_whose_workers_are_cpus_come_back_with_them() {
+    for runtime in [Runtime::Nosv, Runtime::Nanos6] {
+        let here = tempfile::tempdir().unwrap();
+        let trace = here.path().join("run.trace");
+        let generator = Generator { runtime, threads: 4, threads_per_loom: 2, events: 2000, seed: 1 };
+        generator.write(&trace).unwrap();
+        let trace = trace.to_str().unwrap();
+        assert!(csv_kinds(trace)["section of a CPU"] > 0);
+        assert_eq!(report(trace)["workers"], 4);
+        come_back_with_their_workers(trace, here.path());
+    }
 }
 
 #[test]
@@ -156,4 +187,6 @@ fn nothing_is_written_for_a_malformed_file() {
     assert!(import(&file, &trace).1.contains("line 1: invalid UTF-8"));
     std::fs::write(&file, b"\x1f\x8b\x08cut").unwrap();
     assert!(!import(&file, &trace).0);
+    let empty = tempfile::tempdir().unwrap();
+    assert!(import(empty.path(), &trace).1.contains("has a form that is not known"));
 }

@@ -15,7 +15,7 @@ use crate::{
     NO_NUMBER, NO_TIME, Numbers, Object, ObjectIndex, Observer, Process, ProcessIndex, Region, RegionIndex,
     Section, SiteIndex, State, Thread, ThreadIndex, ThreadKind, Track, TypeIndex, Uncertain, WorkShare,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 use taskscope_event::models::wait;
 
@@ -37,6 +37,8 @@ pub struct ExecutionBuilder {
     thread_waits: ThreadWaitsBuilder,
     samples: SamplesBuilder,
     storing: Storing,
+    /// Threads that never count as workers.
+    beside: FxHashSet<ThreadIndex>,
 }
 
 impl ExecutionBuilder {
@@ -80,6 +82,11 @@ impl ExecutionBuilder {
         if let Some(thread) = self.execution.threads.get_mut(thread.index()) {
             thread.worker = true;
         }
+    }
+
+    /// Makes a thread a row beside the workers: it is never chosen as one, and its process may have none.
+    pub fn thread_is_beside(&mut self, thread: ThreadIndex) {
+        self.beside.insert(thread);
     }
 
     /// Names a thread, if it has no name yet.
@@ -230,7 +237,7 @@ impl ExecutionBuilder {
         // Arrives in order of time per thread only.
         self.execution.uncertain.sort_by_key(|uncertain| uncertain.end);
         self.execution.samples = self.samples.finish();
-        self.execution.choose_workers();
+        self.execution.choose_workers(&self.beside);
         let (threads, processes) = (&self.execution.threads, &self.execution.processes);
         let process_of = |thread: ThreadIndex| threads[thread.index()].process;
         let last = |thread: ThreadIndex| processes[process_of(thread).index()].last;
@@ -659,15 +666,20 @@ impl Observer for ExecutionBuilder {
 
 impl Execution {
     /// Chooses the workers. A worker of OpenMP is a thread that ever was in a team. A process without such threads has
-    /// one worker: its initial thread. If the CPUs of a loom are workers, none of its threads is.
-    fn choose_workers(&mut self) {
+    /// one worker: its initial thread. If the CPUs of a loom are workers, none of its threads is; nor is one of `beside`.
+    fn choose_workers(&mut self, beside: &FxHashSet<ThreadIndex>) {
+        for thread in beside {
+            self.threads[thread.index()].worker = false;
+        }
         for process in 0..self.processes.len() {
             let loom = &self.processes[process].loom;
             if self.processes.iter().any(|other| other.has_cpus && other.loom == *loom) {
                 continue;
             }
-            let mut own: Vec<&mut Thread> =
-                (self.threads.iter_mut()).filter(|t| t.process.index() == process && t.events > 0).collect();
+            let own = (0..).map(ThreadIndex).zip(&mut self.threads).filter(|(thread, t)| {
+                t.process.index() == process && t.events > 0 && !beside.contains(thread)
+            });
+            let mut own: Vec<&mut Thread> = own.map(|(_, thread)| thread).collect();
             if own.iter().any(|t| t.worker) {
                 continue;
             }

@@ -80,12 +80,18 @@ impl<W: Write> ChromeWriter<W> {
         let code = &timeline.codes()[section.code as usize];
         let mut args = Map::new();
         let collective = timeline.collective(section.part);
-        let numbers = [
+        // As PyTorch's profiler marks operations of devices.
+        let stream = match timeline.lanes()[section.lane as usize].kind {
+            LaneKind::Queue(number, _) => Some(u64::from(number)),
+            _ => None,
+        };
+        let numbers: [(&str, Option<u64>); 6] = [
             ("task", timeline.task_number(section.task)),
             ("region", timeline.region_number(section.region)),
             (amount_name(timeline, section), Some(section.amount).filter(|amount| *amount > 0)),
             ("line", Some(code.line.into()).filter(|line| *line > 0)),
             ("operation", collective.as_ref().map(|of| of.operation)),
+            ("stream", stream),
         ];
         for (name, number) in numbers {
             if let Some(number) = number {

@@ -59,6 +59,8 @@ pub struct Recorder {
     pub late_first: Option<String>,
     /// Whether threads are the workers.
     pub threads_are_workers: bool,
+    /// Whether it is a row beside the workers: it never counts as one.
+    pub is_beside: bool,
     /// Whether the process reported tasks through ITT.
     pub has_itt: bool,
     /// Whether the OMPT tool recorded it.
@@ -188,6 +190,7 @@ impl Recorder {
             late_events: own["late_events"].as_u64().unwrap_or(0),
             late_first: string(&own["late_first"]),
             threads_are_workers: own["workers"] == "threads",
+            is_beside: own["beside"].as_bool() == Some(true),
             has_itt: own["itt"].as_bool() == Some(true),
             has_openmp_tool: !own["require"]["taskscope-omp"].is_null(),
         }

@@ -40,6 +40,9 @@ impl LaneKind {
     }
 }
 
+/// The end of the name of a thread or CPU that is not a worker: its time is not capacity. Imports know it.
+const NOT_A_WORKER: &str = ", not a worker";
+
 /// A row of a timeline, whose sections do not overlap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lane {
@@ -193,7 +196,8 @@ impl Lanes {
         };
         self.of_thread[thread.index()] = self.rows.len() as u32;
         let (first, last) = (row.track.start(), row.track.end());
-        self.rows.push(Lane { kind, process: row.process, name: plain.clone(), first, last });
+        let name = if row.worker { plain.clone() } else { format!("{plain}{NOT_A_WORKER}") };
+        self.rows.push(Lane { kind, process: row.process, name, first, last });
         self.intervals.push(Vec::new());
         let spans =
             self.marks_of(thread).iter().zip(0..).map(|(mark, row)| (row, mark.start, mark.end)).collect();

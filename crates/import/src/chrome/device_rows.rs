@@ -9,6 +9,19 @@ use taskscope_event::models::device::kind;
 
 /// Categories of operations.
 const OPERATIONS: [&str; 6] = ["kernel", "concurrent_kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"];
+/// Categories of operations in own exports, which have a stream, too.
+const OWN_OPERATIONS: [(&str, u32); 10] = [
+    ("copy-in", kind::COPY_IN),
+    ("copy-out", kind::COPY_OUT),
+    ("copy", kind::COPY),
+    ("fill", kind::FILL),
+    ("synchronisation", kind::SYNCHRONISATION),
+    ("map", kind::MAP),
+    ("host-code", kind::HOST_CODE),
+    ("graph", kind::GRAPH),
+    ("overhead", kind::OVERHEAD),
+    ("other", kind::OTHER),
+];
 /// Rows of devices that are not operations.
 const NOT_OPERATIONS: [&str; 2] = ["gpu_user_annotation", "cuda_sync"];
 
@@ -34,7 +47,8 @@ impl<'a> Reader<'_, 'a> {
             );
             return true;
         }
-        if OPERATIONS.contains(&category.as_str()) && is_on_device {
+        let own = OWN_OPERATIONS.iter().find(|(own, _)| *own == category).filter(|_| args.stream.is_some());
+        if (OPERATIONS.contains(&category.as_str()) && is_on_device) || own.is_some() {
             if start == 0 {
                 self.lose(number, "operations at time 0", "this is the time of operations without times");
                 return true;
@@ -44,7 +58,7 @@ impl<'a> Reader<'_, 'a> {
                 start,
                 end,
                 name: self.run.name(name),
-                kind: kind_of(&category, name),
+                kind: own.map_or_else(|| kind_of(&category, name), |(_, kind)| *kind),
                 id: correlation.unwrap_or(0) as u64,
                 bytes: args.bytes.and_then(integer).and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0),
                 call: None,

@@ -25,9 +25,11 @@ impl Devices {
         for lane in lanes {
             if let Some(queue) = lane.queue {
                 let labels = self.labels.get(&lane.process).filter(|labels| !labels.is_empty());
-                let name = &run.processes[lane.process as usize].name;
+                // A process with threads is not a device.
+                let is_host = run.threads.iter().any(|thread| thread.process == lane.process);
+                let name = Some(&run.processes[lane.process as usize].name).filter(|_| !is_host);
                 let queue = &mut run.queues[queue as usize];
-                queue.device = labels.unwrap_or(name).clone();
+                queue.device = labels.or(name).cloned().unwrap_or_default();
                 queue.process = host.unwrap_or(lane.process);
             }
         }

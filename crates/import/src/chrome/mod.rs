@@ -26,7 +26,7 @@ mod lanes;
 mod number;
 mod rows;
 
-use crate::spans::Run;
+use crate::spans::{Run, find_rows_beside};
 use crate::{ImportError, ImportErrors};
 use elements::Elements;
 use events::Reader;
@@ -58,7 +58,8 @@ pub fn read_chrome(text: &str) -> Result<Run, ImportErrors> {
     if !errors.is_empty() {
         return Err(ImportErrors(errors));
     }
-    let run = reader.finish();
+    let mut run = reader.finish();
+    find_rows_beside(&mut run);
     if run.threads.is_empty() && run.queues.is_empty() {
         let text = "it has no event of a thread or a device".to_owned();
         return Err(ImportErrors(vec![ImportError {

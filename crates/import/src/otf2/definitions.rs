@@ -2,7 +2,7 @@
 
 use super::activity::activity;
 use super::records::{Chunked, Cursor, Error, Record, Shape};
-use crate::spans::{Activity, activity_of};
+use crate::spans::{Activity, known_activity};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use taskscope_otf2::{definition as kind, group, local_definition, location, mapping, paradigm};
@@ -131,11 +131,9 @@ impl Definitions {
                 let (id, name, description, _) =
                     (fields.u32()?, fields.u32()?, fields.u32()?, fields.byte()?);
                 let (file, line, _, _) = (fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?);
-                let activity = match activity(fields.byte()?, fields.byte()?) {
-                    // Own exports describe regions by their states.
-                    Activity::Task => activity_of(self.text(description)),
-                    known => known,
-                };
+                let of_role = activity(fields.byte()?, fields.byte()?);
+                // Own exports describe regions by their states.
+                let activity = known_activity(self.text(description)).unwrap_or(of_role);
                 self.regions.insert(id, Region { name, file, line, activity });
             }
             kind::GROUP => {

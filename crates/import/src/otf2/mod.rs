@@ -24,7 +24,7 @@ mod events;
 mod messages;
 mod records;
 
-use crate::spans::{Process, Run};
+use crate::spans::{Process, Run, find_rows_beside};
 use crate::{ImportError, ImportErrors};
 use definitions::{Definitions, Local, LocationType};
 use messages::Messages;
@@ -110,6 +110,7 @@ fn read(anchor: &Path) -> Result<Run, ImportError> {
         reader.read(chunked, &mut run).map_err(|(at, text)| at_byte(&file, at, text))?;
     }
     messages.add_to(&mut run);
+    find_rows_beside(&mut run);
     if run.threads.is_empty() && run.queues.is_empty() {
         let text = "the archive has no location of a thread or a stream with events".to_owned();
         return Err(ImportError { file: global.display().to_string(), line: 0, field: String::new(), text });

@@ -18,7 +18,7 @@ mod labels;
 mod records;
 mod spans;
 
-use crate::spans::Run;
+use crate::spans::{Run, find_rows_beside};
 use crate::{ImportError, ImportErrors};
 use fields::Error;
 use header::Header;
@@ -67,7 +67,8 @@ pub fn read_paraver(files: ParaverFiles<'_>) -> Result<Run, ImportErrors> {
     if !errors.is_empty() {
         return Err(ImportErrors(errors));
     }
-    let run = records.finish(&labels, files.rows);
+    let mut run = records.finish(&labels, files.rows);
+    find_rows_beside(&mut run);
     if run.threads.iter().all(|thread| thread.spans.is_empty()) {
         let error = ("records".to_owned(), "it has no state and no event of code or MPI".to_owned());
         return Err(ImportErrors(vec![at_line(1, error)]));

@@ -6,6 +6,9 @@ use super::labels::{Labels, row_names};
 use super::spans::{Change, MPI, OWN_CODE, OfThread, State, add_spans, is_read};
 use crate::spans::{Flow, Losses, Process, Run, Thread};
 
+/// The application of devices in `export --to paraver`, whose rows are not threads.
+const OWN_DEVICES: &str = "devices";
+
 /// A communication.
 struct Communication {
     from: (u32, u64),
@@ -138,6 +141,11 @@ impl<'h> Records<'h> {
         let names =
             [row_names(rows, "TASK", self.header.tasks.len()), row_names(rows, "THREAD", self.threads.len())];
         let last = self.header.end;
+        let applications = self.header.tasks.last().map_or(0, |task| task.place.0 as usize);
+        let applications = row_names(rows, "APPL", applications);
+        let is_device = |application: u32| {
+            self.is_own && applications.get(application as usize - 1) == Some(&OWN_DEVICES)
+        };
         let mut threads = self.threads.into_iter();
         for (process, task) in self.header.tasks.iter().enumerate() {
             let of_application = self.header.tasks_of(task.place.0);
@@ -158,7 +166,8 @@ impl<'h> Records<'h> {
                     || format!("thread {}.{}.{}", task.place.0, task.place.1, row - task.first + 1),
                     |name| (*name).to_owned(),
                 );
-                let mut thread = Thread { process: process as u32, name, ..Thread::default() };
+                let is_beside = is_device(task.place.0);
+                let mut thread = Thread { process: process as u32, name, is_beside, ..Thread::default() };
                 let records = threads.next().unwrap_or_default();
                 add_spans(records, labels, last, &mut thread, &mut run);
                 run.threads.push(thread);

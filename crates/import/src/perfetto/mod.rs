@@ -17,7 +17,7 @@
 mod packets;
 mod wire;
 
-use crate::spans::Run;
+use crate::spans::{Run, find_rows_beside};
 use crate::{ImportError, ImportErrors};
 use packets::{PACKET, Packets};
 
@@ -51,7 +51,8 @@ pub fn read_perfetto(bytes: &[u8]) -> Result<Run, ImportErrors> {
             packets.take(packet, field.at).map_err(failed)?;
         }
     }
-    let run = packets.finish();
+    let mut run = packets.finish();
+    find_rows_beside(&mut run);
     if run.threads.is_empty() {
         return Err(failed((0, "it has no slice or instant of a track".to_owned())));
     }

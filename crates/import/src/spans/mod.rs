@@ -22,7 +22,7 @@ mod thread_events;
 mod write;
 
 pub use losses::{Loss, Losses};
-pub(crate) use own_states::activity_of;
+pub(crate) use own_states::{activity_of, find_rows_beside, known_activity};
 pub use run::{
     Activity, Call, Flow, Kind, KindRow, Operation, Point, Process, ProcessRow, Queue, QueueRow, Run, Span,
     Thread, ThreadRow,

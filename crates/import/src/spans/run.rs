@@ -40,8 +40,8 @@ pub struct Thread {
     pub spans: Vec<Span>,
     /// Its points, in any order.
     pub points: Vec<Point>,
-    /// Whether it is a row beside the threads of its process, such as one of asynchronous sections: its sections of the
-    /// program's code are states, not tasks, and its time is not that of a worker.
+    /// Whether it is a row beside the workers, such as one of asynchronous sections, or a thread that is not a worker: its
+    /// sections of the program's code are states, not tasks, and it is never a worker.
     pub is_beside: bool,
 }
 

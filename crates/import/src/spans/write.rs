@@ -304,6 +304,7 @@ fn write_thread(
             // The state outside of spans is open until the end.
             "ended_with_process": true,
             "workers": "threads",
+            "beside": thread.is_beside,
         },
     });
     if let Some((rank, ranks)) = process.rank {

@@ -93,6 +93,9 @@ pub(crate) fn add_threads(
         };
         all.threads.push(thread);
         builder.name_thread(thread, trace.thread_name(stream));
+        if stream.metadata.recorder.is_beside {
+            builder.thread_is_beside(thread);
+        }
         if on_cpus {
             interpreter.has_subsystems(thread);
         }
@@ -106,7 +109,9 @@ pub(crate) fn add_threads(
             interpreter.ends_with_process(thread);
         }
         let reports_itt = stream.metadata.recorder.has_itt;
-        if (works_on_threads(stream) || reports_itt) && stream.tid().unwrap_or(0) == name.1 {
+        let is_beside = stream.metadata.recorder.is_beside;
+        let works = (works_on_threads(stream) && !is_beside) || reports_itt;
+        if works && stream.tid().unwrap_or(0) == name.1 {
             interpreter.is_initial(thread);
             // It takes part in the work, even if it takes up no task.
             if reports_itt {

@@ -185,7 +185,9 @@ impl Export for Expected {
                 if lane.kind.beside().is_none() {
                     let (start, end) = (section.start - self.begin, section.end - self.begin);
                     let name = timeline.codes()[section.code as usize].name.clone();
-                    self.sections.push((lane.name.clone(), start, end, name, String::new()));
+                    // The import takes the mark off again.
+                    let row = lane.name.strip_suffix(", not a worker").unwrap_or(&lane.name).to_owned();
+                    self.sections.push((row, start, end, name, String::new()));
                 }
             }
             Record::ArrowStart { arrow, .. } => {

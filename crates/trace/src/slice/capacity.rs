@@ -100,9 +100,11 @@ impl<'a> Capacity<'a> {
             if unit.1.is_none() || !chosen.insert(unit) {
                 continue;
             }
+            let is_beside = |other: usize| streams[other].metadata.recorder.is_beside;
             let own = || {
-                (0..self.works.len())
-                    .filter(|other| self.units[*other] == unit && self.lives[*other].is_some())
+                (0..self.works.len()).filter(|other| {
+                    self.units[*other] == unit && self.lives[*other].is_some() && !is_beside(*other)
+                })
             };
             if own().any(|other| self.works[other]) {
                 continue;
