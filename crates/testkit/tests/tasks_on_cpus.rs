@@ -1,9 +1,10 @@
 //! Tasks of runtimes with CPUs as workers.
 
 use std::path::Path;
+use taskscope_analysis::Confidence;
 use taskscope_analysis::causes::book_causes;
-use taskscope_event::models::{mpi, nosv, openmp, ovni};
-use taskscope_execution::Cause;
+use taskscope_event::models::{mpi, nanos6, nosv, openmp, ovni};
+use taskscope_execution::{Blamed, Cause, Execution, OsSource, OsTimes, ThreadIndex, ThreadKind};
 use taskscope_session::Session;
 use taskscope_testkit::trace_builder::{StreamBuilder, pair, type_payload};
 
@@ -177,4 +178,84 @@ fn a_thread_that_pauses_where_no_cpu_is_known_is_idle() {
         .write(root.path())
         .unwrap();
     assert_eq!(causes_of(root.path()), [("work", 200), ("wait.create", 300)]);
+}
+
+/// Runtimes with CPUs as workers.
+#[derive(Clone, Copy, Debug)]
+enum Runtime {
+    Nanos6,
+    NosV,
+}
+
+/// Two CPUs. CPU 0 runs these tasks: times of creation, begin and end. CPU 1 rests, and its thread has no CPU from 1200 to 1800.
+fn resting_without_a_cpu(runtime: Runtime, tasks: &[(u64, u64, u64)]) -> Execution {
+    let root = tempfile::tempdir().unwrap();
+    let (model, define, create, execute, end, rest) = match runtime {
+        Runtime::Nanos6 => (
+            "nanos6",
+            nanos6::TYPE_CREATE,
+            nanos6::TASK_CREATE,
+            nanos6::TASK_EXECUTE,
+            nanos6::TASK_END,
+            nanos6::IDLE_RESTING,
+        ),
+        Runtime::NosV => (
+            "nosv",
+            nosv::TYPE_CREATE,
+            nosv::TASK_CREATE,
+            nosv::TASK_EXECUTE,
+            nosv::TASK_END,
+            nosv::IDLE_RESTING,
+        ),
+    };
+    let body = |task: u32| match runtime {
+        Runtime::Nanos6 => task.to_le_bytes().to_vec(),
+        Runtime::NosV => pair(task, 0).to_vec(),
+    };
+    let mut events = Vec::new();
+    for (task, (created, begun, ended)) in (1..).zip(tasks) {
+        events.push((*created, create, pair(task, 1).to_vec()));
+        events.extend([(*begun, execute, body(task)), (*ended, end, body(task))]);
+    }
+    events.sort_by_key(|event| event.0);
+    let main = StreamBuilder::new(0, 1, 10).require(&["ovni", model]).cpus(2).execute(1000, 0);
+    let main = main.jumbo(1010, define, &type_payload(1, "solve"));
+    let main = events.iter().fold(main, |main, (at, code, payload)| main.event(*at, *code, payload));
+    main.end(2000).write(root.path()).unwrap();
+    let worker = StreamBuilder::new(0, 1, 11).require(&["ovni", model]).execute(1000, 1).point(1010, rest);
+    worker.end(2000).write(root.path()).unwrap();
+    let mut execution = Session::open(root.path()).unwrap().execution;
+    for row in (0..execution.threads.len()).map(ThreadIndex::of) {
+        let thread = &execution.threads[row.index()];
+        if thread.kind != ThreadKind::Cpu {
+            let runnable = if thread.tid == 11 { vec![(1200, 1800)] } else { Vec::new() };
+            execution.add_os_times(row, OsSource::Switches, OsTimes { runnable, ..OsTimes::default() });
+        }
+    }
+    execution.attribute_system_time();
+    execution
+}
+
+/// Their events do not name the inputs of tasks: a task that is created and does not run may be ready, or not.
+#[test]
+fn rests_without_a_cpu_are_waits_for_the_task_and_unsure_while_others_are_created() {
+    for runtime in [Runtime::Nanos6, Runtime::NosV] {
+        let answer = |tasks: &[(u64, u64, u64)]| {
+            let execution = resting_without_a_cpu(runtime, tasks);
+            let analysis = taskscope_analysis::analyse(&execution).0;
+            assert_eq!(execution.cpu_shortage().waiting_ns, 600, "{runtime:?}");
+            let lost: u64 = analysis.findings.iter().map(|finding| finding.ns).sum();
+            assert_eq!(lost, analysis.ledger.capacity_ns - analysis.efficiency.useful_ns, "{runtime:?}");
+            let no_cpu = analysis.findings.iter().filter(|finding| finding.cause == Cause::CpuNone);
+            assert_eq!(no_cpu.count(), 0, "{runtime:?}");
+            let of_task = analysis.findings.iter().find(|finding| finding.blamed == Blamed::Task).unwrap();
+            (of_task.ns, execution.unsure_waits_ns(), of_task.confidence, of_task.no_cpu_percent)
+        };
+        assert_eq!(answer(&[(1020, 1100, 1900)]), (800, 0, Confidence::High, 0), "{runtime:?}");
+        let second = answer(&[(1020, 1100, 1900), (1030, 1900, 1950)]);
+        assert_eq!(second, (850, 600, Confidence::Low, 70), "{runtime:?}");
+        // Created in the middle of it.
+        let late = answer(&[(1020, 1100, 1900), (1400, 1900, 1950)]);
+        assert_eq!(late, (850, 400, Confidence::Medium, 47), "{runtime:?}");
+    }
 }

@@ -15,6 +15,7 @@ use super::activity::Doing;
 use super::intervals::{add_parts, join_intervals};
 use super::ready::{PoolKey, TaskFacts};
 use crate::{Execution, Span, TaskIndex, TypeKind};
+use rustc_hash::FxHashMap;
 
 /// Times in which a task may have been ready.
 #[derive(Clone, Default)]
@@ -84,6 +85,21 @@ impl Execution {
             if time.0 < time.1 {
                 times.push(time);
             }
+        }
+        // The CPUs of a runtime are a process of their own, and run the tasks of all others of their loom.
+        let looms = self.processes.iter().filter(|row| row.has_cpus).map(|row| row.loom.as_str());
+        let mut of_looms: FxHashMap<&str, PerhapsReady> =
+            looms.map(|loom| (loom, PerhapsReady::default())).collect();
+        for (row, of) in self.processes.iter().zip(&perhaps).filter(|(row, _)| !row.has_cpus) {
+            if let Some(all) = of_looms.get_mut(row.loom.as_str()) {
+                all.openmp.extend(&of.openmp);
+                all.others.extend(&of.others);
+            }
+        }
+        for (row, of) in self.processes.iter().zip(&mut perhaps).filter(|(row, _)| row.has_cpus) {
+            let all = of_looms.get(row.loom.as_str()).cloned().unwrap_or_default();
+            of.openmp.extend(all.openmp);
+            of.others.extend(all.others);
         }
         for of in &mut perhaps {
             join_intervals(&mut of.openmp);
