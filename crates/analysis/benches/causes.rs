@@ -6,7 +6,7 @@
 use std::time::Instant;
 use taskscope_analysis::causes::book_causes;
 use taskscope_analysis::critical_path::critical_path;
-use taskscope_analysis::slo::{Mode, Options, Prepared};
+use taskscope_analysis::slo::{Mode, Prepared, SloOptions};
 use taskscope_testkit::large_graph::large_graph;
 
 fn main() {
@@ -29,7 +29,7 @@ fn main() {
             });
             let begin = Instant::now();
             let prepared = Prepared::new(&graph);
-            slo = Mode::ALL.map(|mode| prepared.attribute(mode, &Options::default())).to_vec();
+            slo = Mode::ALL.map(|mode| prepared.attribute(mode, &SloOptions::default())).to_vec();
             seconds.1 = begin.elapsed().as_secs_f64();
             if let Ok((booked, elapsed)) = ledger.join() {
                 (causes, seconds.0) = (Some(booked), elapsed);

@@ -14,8 +14,8 @@
 mod ends;
 mod facts;
 mod needs;
+mod no_activity;
 mod ranks;
-mod silence;
 mod stuck;
 #[cfg(test)]
 mod tests;

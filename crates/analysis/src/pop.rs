@@ -65,7 +65,7 @@ mod tests {
     use crate::causes::book_causes;
     use crate::keys::Who;
     use crate::replay::{Change, Costs, replay};
-    use crate::slo::{Mode, Options, Prepared, deciding_inputs};
+    use crate::slo::{Mode, Prepared, SloOptions, deciding_inputs};
     use crate::wait_for_graph::Letter;
     use taskscope_execution::graph::{ActivityKind, GraphBuilder, NewData, NewTask, TaskType};
 
@@ -169,7 +169,7 @@ mod tests {
         builder.add_input(2, 0);
         let graph = builder.finish().unwrap();
         for mode in Mode::ALL {
-            let slo = Prepared::new(&graph).attribute(mode, &Options::default());
+            let slo = Prepared::new(&graph).attribute(mode, &SloOptions::default());
             let of = |letter| slo.by_worker[1].get(letter).rounded();
             assert_eq!((of(Letter::Starvation), of(Letter::Overhead)), (400, 600), "{mode:?}");
             let blamed = slo.blame.iter().find(|row| row.who == Who::Start(init)).unwrap();

@@ -3,7 +3,7 @@
 use taskscope_analysis::causes::{CauseRow, Causes, book_causes, book_causes_in};
 use taskscope_analysis::diagnosis::diagnose;
 use taskscope_analysis::replay::Costs;
-use taskscope_analysis::slo::{Mode, Options, attribute, deciding_inputs};
+use taskscope_analysis::slo::{Mode, SloOptions, attribute, deciding_inputs};
 use taskscope_analysis::span::span;
 use taskscope_analysis::{FineNanos, Letter};
 use taskscope_execution::Cause;
@@ -71,7 +71,7 @@ fn a_selection_of_workers_has_exact_sums() {
             assert_eq!(times, expected, "seed {seed}: worker {}", worker.id);
         }
         for mode in Mode::ALL {
-            let options = Options { intervals: true, ..Options::default() };
+            let options = SloOptions { intervals: true, ..SloOptions::default() };
             let (of_all, slo) = (attribute(&whole, mode, &options), attribute(&part, mode, &options));
             for (row, worker) in part.workers.iter().enumerate() {
                 let expected = if worker.selected { of_all.by_worker[row].total() } else { 0 };
@@ -93,7 +93,7 @@ fn the_slow_view_agrees_with_starvation_latency_overhead() {
     for seed in seeds(500) {
         let rows = random(seed, Recipe { runtime: 0, uniform: 0, ..Recipe::SMALL });
         let graph = rows.graph().unwrap();
-        let (causes, slo) = (book_causes(&graph), attribute(&graph, Mode::Root, &Options::default()));
+        let (causes, slo) = (book_causes(&graph), attribute(&graph, Mode::Root, &SloOptions::default()));
         for letter in [Letter::Starvation, Letter::Latency, Letter::Overhead] {
             let after_tasks = [Cause::Work, Cause::WaitDrain, Cause::WaitEnd];
             let idle = causes.rows.iter().filter(|c| !after_tasks.contains(&c.cause));

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use taskscope_analysis::call_paths::{CallPathOptions, profile_of};
 use taskscope_analysis::causes::{Causes, book_causes, book_causes_in};
-use taskscope_analysis::slo::{Mode, Options, Slo, attribute};
+use taskscope_analysis::slo::{Mode, Slo, SloOptions, attribute};
 use taskscope_analysis::{Analysis, FineNanos, StateLedger, analyse, book};
 use taskscope_event::models::samples::flag;
 use taskscope_execution::graph::TaskGraph;
@@ -285,7 +285,7 @@ fn check_ranges_of_graph(graph: &TaskGraph, ranges: &[(u64, u64)], what: &str) {
         assert_eq!(waits, queue.wait_ns, "{what}: waits in queue {node}");
     }
     for mode in Mode::ALL {
-        let of = |range| attribute(graph, mode, &Options { range, ..Options::default() });
+        let of = |range| attribute(graph, mode, &SloOptions { range, ..SloOptions::default() });
         let parts: Vec<Slo> = ranges.iter().map(|range| of(*range)).collect();
         check_idle(&of((0, u64::MAX)), &parts, &format!("{what}, {mode:?}"));
     }
@@ -338,7 +338,7 @@ fn threads_of_any_execution_add_up() {
             let graph = graph_of(execution);
             let causes = book_causes(&graph);
             check_tables_of_graph(&graph, &causes, &what);
-            (causes, attribute(&graph, Mode::Root, &Options::default()))
+            (causes, attribute(&graph, Mode::Root, &SloOptions::default()))
         };
         let (causes, slo) = booked(&whole);
         let (of_parts, slo_of_parts): (Vec<_>, Vec<_>) = parts.iter().map(booked).unzip();

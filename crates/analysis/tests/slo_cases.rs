@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use taskscope_analysis::slo::{Mode, Options, Prepared, Slo};
+use taskscope_analysis::slo::{Mode, Prepared, Slo, SloOptions};
 use taskscope_analysis::{FineNanos, Letter, Shares};
 use taskscope_execution::graph::{NONE, TaskGraph};
 use taskscope_import::neutral::read_json;
@@ -82,7 +82,7 @@ fn check_file(path: &Path) {
     let case = read_json(&text).unwrap_or_else(|errors| panic!("{}: {errors}", path.display()));
     let prepared = Prepared::new(&case.graph);
     for mode in Mode::ALL {
-        let options = Options { intervals: true, windows: case.windows.clone(), ..Options::default() };
+        let options = SloOptions { intervals: true, windows: case.windows.clone(), ..SloOptions::default() };
         let slo = prepared.attribute(mode, &options);
         check_mode(&case.name, &case.graph, &slo, &whole["expected"][mode.name()]);
     }

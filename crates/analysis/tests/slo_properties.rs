@@ -1,6 +1,6 @@
 //! Invariants of every valid trace, on many random ones.
 
-use taskscope_analysis::slo::{Mode, Options, Prepared, Slo};
+use taskscope_analysis::slo::{Mode, Prepared, Slo, SloOptions};
 use taskscope_analysis::{FineNanos, Letter, Shares};
 use taskscope_testkit::dice::{Dice, seeds};
 use taskscope_testkit::slo_oracle;
@@ -12,7 +12,7 @@ const O: Letter = Letter::Overhead;
 
 fn attribute(rows: &TaskRows, mode: Mode, windows: &[(u64, u64)]) -> Slo {
     let graph = rows.graph().unwrap_or_else(|errors| panic!("{errors:?}"));
-    let options = Options { intervals: true, windows: windows.to_vec(), ..Options::default() };
+    let options = SloOptions { intervals: true, windows: windows.to_vec(), ..SloOptions::default() };
     Prepared::new(&graph).attribute(mode, &options)
 }
 

@@ -4,7 +4,7 @@
 //! `pub fn run(Args) -> anyhow::Result<ExitCode>`. To add a subcommand, write that file, name it in
 //! `verbs/mod.rs`, and add one variant to [`Verb`] and one arm to [`Verb::run`].
 //!
-//! Results go to stdout ([`output::results`]), messages to stderr ([`talk`]). A subcommand returns its errors
+//! Results go to stdout ([`output::results`]), messages to stderr ([`stderr`]). A subcommand returns its errors
 //! ([`messages::Failure`] for those of more than one line); only `main` prints them and turns them into an exit
 //! code. A closed pipe is success.
 
@@ -14,7 +14,7 @@
 
 // First, as its macros are known from here on.
 #[macro_use]
-mod talk;
+mod stderr;
 
 #[cfg(test)]
 mod documented;

@@ -1,7 +1,7 @@
 //! All contexts of a run, and their threads.
 
 use crate::context::{Burst, Context, DEEPEST, Deferred};
-use crate::ended::Ended;
+use crate::ended_tasks::Ended;
 use crate::problem::Problem;
 use crate::raw::{Message, Raw};
 use crate::shown::{Behaviour, Item, Lane, Shown};

@@ -37,15 +37,15 @@
 
 mod context;
 mod contexts;
-mod ended;
+mod ended_tasks;
 mod problem;
 mod raw;
 mod restoring;
-mod showing;
 mod shown;
+mod visible_state;
 
 pub use contexts::{Contexts, Out};
 pub use problem::Problem;
 pub use raw::{Message, Pairs, Raw, Short};
-pub use showing::{Showing, ShownPart, Turn};
 pub use shown::{Behaviour, Item, Lane, Shown};
+pub use visible_state::{Showing, ShownPart, Turn};

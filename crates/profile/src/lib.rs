@@ -24,7 +24,7 @@ mod tree;
 mod write;
 
 pub use frame::{Frame, FrameKind, Marker, NO_MODULE};
-pub use metric::{Metric, Name, Unit};
+pub use metric::{Metric, MetricUnit, Name};
 pub use profile::{Balance, FIRST_MS, Module, Process, Profile, conservation, cpu_sum, key, move_to, settle};
 pub use read::{ReadError, ReadErrorKind};
 pub use thread_waits::{WaitCall, WaitEnd, WaitMeaning, WaitPart, WaitRow, WaitTie};

@@ -19,7 +19,7 @@ const SHARED: u16 = 0x300;
 
 /// Unit of a metric.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Unit {
+pub enum MetricUnit {
     /// Nanoseconds.
     Nanoseconds,
     /// A count.
@@ -53,18 +53,18 @@ impl Metric {
     pub const BLOCKED: Metric = Metric(13);
 
     /// Metrics other than waiting, with their names; those of causes, states and groups without their unit.
-    const PLAIN: [(Metric, &'static str, Unit); 11] = [
-        (Metric::SAMPLES, "samples", Unit::Count),
-        (Metric::TIME, "time", Unit::Nanoseconds),
-        (Metric::WORK, Cause::Work.name(), Unit::Nanoseconds),
-        (Metric::RUNTIME, Group::Runtime.name(), Unit::Nanoseconds),
-        (Metric::WAITING, "waiting", Unit::Nanoseconds),
-        (Metric::OUT_OF_CPU, State::OutOfCpu.name(), Unit::Nanoseconds),
-        (Metric::REGIONS, "regions", Unit::Count),
-        (Metric::TASKS, "tasks", Unit::Count),
-        (Metric::TASK_TIME, "task_time", Unit::Nanoseconds),
-        (Metric::ACQUISITIONS, "acquisitions", Unit::Count),
-        (Metric::BLOCKED, Cause::Blocked.name(), Unit::Nanoseconds),
+    const PLAIN: [(Metric, &'static str, MetricUnit); 11] = [
+        (Metric::SAMPLES, "samples", MetricUnit::Count),
+        (Metric::TIME, "time", MetricUnit::Nanoseconds),
+        (Metric::WORK, Cause::Work.name(), MetricUnit::Nanoseconds),
+        (Metric::RUNTIME, Group::Runtime.name(), MetricUnit::Nanoseconds),
+        (Metric::WAITING, "waiting", MetricUnit::Nanoseconds),
+        (Metric::OUT_OF_CPU, State::OutOfCpu.name(), MetricUnit::Nanoseconds),
+        (Metric::REGIONS, "regions", MetricUnit::Count),
+        (Metric::TASKS, "tasks", MetricUnit::Count),
+        (Metric::TASK_TIME, "task_time", MetricUnit::Nanoseconds),
+        (Metric::ACQUISITIONS, "acquisitions", MetricUnit::Count),
+        (Metric::BLOCKED, Cause::Blocked.name(), MetricUnit::Nanoseconds),
     ];
 
     /// Waiting of this kind, at the path of the waiting threads: the symptom.
@@ -136,13 +136,13 @@ impl Metric {
             GIVEN => "given_",
             _ => "shared_",
         };
-        self.wait().map(|wait| Name { family, base: wait.name(), unit: Unit::Nanoseconds })
+        self.wait().map(|wait| Name { family, base: wait.name(), unit: MetricUnit::Nanoseconds })
     }
 
     /// Unit of its numbers.
-    pub fn unit(self) -> Unit {
+    pub fn unit(self) -> MetricUnit {
         let plain = Metric::PLAIN.into_iter().find(|(metric, ..)| *metric == self);
-        plain.map_or(Unit::Nanoseconds, |(.., unit)| unit)
+        plain.map_or(MetricUnit::Nanoseconds, |(.., unit)| unit)
     }
 
     /// The metric of a name.
@@ -151,12 +151,12 @@ impl Metric {
     }
 }
 
-impl Unit {
+impl MetricUnit {
     /// Suffix of names with this unit.
     const fn suffix(self) -> &'static str {
         match self {
-            Unit::Nanoseconds => "_ns",
-            Unit::Count => "",
+            MetricUnit::Nanoseconds => "_ns",
+            MetricUnit::Count => "",
         }
     }
 }
@@ -166,7 +166,7 @@ impl Unit {
 pub struct Name {
     family: &'static str,
     base: &'static str,
-    unit: Unit,
+    unit: MetricUnit,
 }
 
 impl std::fmt::Display for Name {

@@ -8,7 +8,7 @@
 //!
 //! | modules | content | begin at |
 //! | --- | --- | --- |
-//! | `run_file`, `profiles`, `cache`, `beside` | files beside the events | [`RunFile::load`], [`merge_profiles`], [`cache::Cache`], [`read_beside`] |
+//! | `run_file`, `profiles`, `cache`, `user_files` | files beside the events | [`RunFile::load`], [`merge_profiles`], [`cache::Cache`], [`read_beside`] |
 //! | [`devices`] | device queues, and the calls that concern them | [`devices::read_devices`] |
 //! | [`selection`] | which events a command is about | [`selection::Selection`] |
 //! | `names` | code sites, data and call paths in words | [`Places`], [`name_call_paths`] |
@@ -19,7 +19,6 @@
 //! | `off_cpu_of_run`, `waits_of_part` | results that a slice keeps | [`off_cpu_of_run()`], [`waits_of_part()`] |
 #![forbid(unsafe_code)]
 
-mod beside;
 pub mod cache;
 pub mod devices;
 pub mod graph;
@@ -37,9 +36,9 @@ pub mod selection;
 mod session;
 mod side;
 mod task_graph;
+mod user_files;
 mod waits_of_part;
 
-pub use beside::{read_beside, write_beside};
 pub use devices::work::{CallWait, call_waits};
 pub use names::{
     Caller, FunctionPlace, Places, ProfileWaitNames, kind_of_awaited, name_call_paths, name_of_awaited,
@@ -52,6 +51,7 @@ pub use run_file::{NotRecorded, Notice, RunFile};
 pub use session::{Session, StreamInfo};
 pub use taskscope_symbol::{CodePlace, KeptModules};
 pub use taskscope_trace::{OpenError, Problem, ProblemKind};
+pub use user_files::{read_beside, write_beside};
 pub use waits_of_part::waits_of_part;
 
 /// The state of the time after an event of this code, if it follows from the event alone.

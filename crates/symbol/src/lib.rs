@@ -16,7 +16,7 @@
 //! | `image`, `object_file`, `separate`, `unwind_entries`, `handlers`, `unwound` | an ELF file and its tables |
 //! | `debug`, `declarations`, `fortran`, `inlined`, `variable` | debug information |
 //! | `plt`, `tail_call`, `loops`, `module_file::instructions` | machine code |
-//! | `kept`, `module_file` | all of one file |
+//! | `kept_modules`, `module_file` | all of one file |
 //! | `python_code`, `run_time_code`, `symbolizer` | all of a process |
 #![forbid(unsafe_code)]
 
@@ -27,7 +27,7 @@ mod fortran;
 mod handlers;
 mod image;
 mod inlined;
-mod kept;
+mod kept_modules;
 mod loops;
 mod module_file;
 mod name;
@@ -43,7 +43,7 @@ mod unwound;
 mod variable;
 
 pub use code_place::{CodePlace, Frame, LoopCode, Missing, RUN_TIME_CODE, UNKNOWN_CODE};
-pub use kept::KeptModules;
+pub use kept_modules::KeptModules;
 pub use module_file::{FunctionCode, Instruction};
 pub use name::{
     abbreviated, acquires_for_its_caller, are_of_one_template, demangle, is_of_language_library, is_outlined,

@@ -11,7 +11,7 @@ use crate::fortran::{self, FortranNames};
 use crate::handlers::{Handler, handlers_of};
 use crate::image::is_image;
 use crate::inlined::InlinedNames;
-use crate::kept::{KeptModules, fingerprint};
+use crate::kept_modules::{KeptModules, fingerprint};
 use crate::loops::{Loop, loops_of};
 use crate::name;
 use crate::object_file::{

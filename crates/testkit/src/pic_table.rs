@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 use std::path::Path;
-use taskscope_analysis::slo::{Mode, Options, WindowTimes, attribute, window_times};
+use taskscope_analysis::slo::{Mode, SloOptions, WindowTimes, attribute, window_times};
 use taskscope_analysis::{Letter, Shares};
 use taskscope_execution::NO_TIME;
 use taskscope_session::Session;
@@ -32,7 +32,7 @@ pub fn row(trace: &Path) -> Result<Row, String> {
     let ends = regions().map(|region| region.end).filter(|end| *end != NO_TIME);
     let window = (begin, ends.max().unwrap_or(begin));
     let (graph, _) = session.task_graph().map_err(|errors| format!("{errors:?}"))?;
-    let options = Options { windows: vec![window], ..Options::default() };
+    let options = SloOptions { windows: vec![window], ..SloOptions::default() };
     let of = |mode| attribute(&graph, mode, &options).windows[0];
     let nodes = graph.nodes.len();
     Ok(Row {

@@ -19,7 +19,7 @@
 //! | modules | content |
 //! | --- | --- |
 //! | `event_head`, `unsorted`, `bytes`, `decode` | from the bytes of a file to events |
-//! | `problem`, `finding`, `occurrences`, `falls`, `turn_clocks`, `survey` | one pass over a file before it is read |
+//! | `problem`, `finding`, `occurrences`, `falling_clocks`, `turn_clocks`, `survey` | one pass over a file before it is read |
 //! | `metadata`, `clock_offsets`, `clock_drift` | files beside the events |
 //! | `options`, `stream`, `location`, `discover` | a directory of a thread or another location |
 //! | `merge`, `turns` | order among streams |
@@ -35,7 +35,7 @@ mod clock_offsets;
 mod decode;
 mod discover;
 mod event_head;
-mod falls;
+mod falling_clocks;
 mod finding;
 mod location;
 mod merge;

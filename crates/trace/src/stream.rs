@@ -4,7 +4,7 @@ use crate::bytes::{FileBytes, Unfinished, load_unfinished};
 use crate::clock_drift::ClockCorrection;
 use crate::decode::{Decoder, Event, PlainEvents};
 use crate::event_head::EventHead;
-use crate::falls::Falls;
+use crate::falling_clocks::Falls;
 use crate::finding::Finding;
 use crate::metadata::MAX_METADATA_BYTES;
 use crate::options::{OpenOptions, ReadOrder};

@@ -2,7 +2,7 @@
 //! parts that were recorded unsorted.
 
 use crate::event_head::{EventHead, clock_of};
-use crate::falls::Falls;
+use crate::falling_clocks::Falls;
 use crate::finding::Finding;
 use crate::occurrences::Occurrences;
 use crate::problem::ProblemKind;

@@ -69,7 +69,7 @@ pub use findings::{Findings, Losses, Whose, findings_of, findings_text, next_tex
 pub use named_finding::NamedFinding;
 pub use notices::notices;
 pub use report_json::{Report, report as report_json, report_of};
-pub use report_text::{Options as ReportOptions, report as report_text};
+pub use report_text::{ReportOptions, report as report_text};
 pub use run_difference::{RunDifference, RunDifferenceReport, compare_runs};
 pub use run_difference_ci::Gate;
 pub use run_numbers::RunNumbers;

@@ -3,7 +3,7 @@
 mod options;
 mod page;
 
-pub use options::Options;
+pub use options::ReportOptions;
 
 use crate::findings::{Whose, findings_text, verdict_text};
 use crate::format::{Unit, narrowed};
@@ -15,7 +15,7 @@ use page::Page;
 
 /// The report as text with ANSI styles: the run by its threads, or its device queues alone; then sections with sources of
 /// their own.
-pub fn report(report: &Report, options: &Options) -> String {
+pub fn report(report: &Report, options: &ReportOptions) -> String {
     let wants = |section| options.sections.contains(&section);
     let of_queues = report.findings_of == Whose::Queues;
     let mut text = if of_queues { String::new() } else { threads_table(report, options) };
@@ -59,7 +59,7 @@ pub fn report(report: &Report, options: &Options) -> String {
 }
 
 /// The sections on the time of threads.
-fn threads_table(report: &Report, options: &Options) -> String {
+fn threads_table(report: &Report, options: &ReportOptions) -> String {
     // With samples alone the states of workers are not known, and numbers computed from them would be empty.
     let has = |section: &Section| match report.samples_alone {
         true => [Section::Summary, Section::Findings, Section::Waits].contains(section),

@@ -57,7 +57,7 @@ impl Mode {
 
 /// The part of the run, and the values to compute beyond the totals.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct SloOptions {
     /// Whether to keep every idle interval.
     pub intervals: bool,
     /// Windows of time for which partial sums are wanted: begin, end; cut at the borders of the range.
@@ -67,9 +67,9 @@ pub struct Options {
     pub range: (u64, u64),
 }
 
-impl Default for Options {
+impl Default for SloOptions {
     fn default() -> Self {
-        Options { intervals: false, windows: Vec::new(), range: (0, u64::MAX) }
+        SloOptions { intervals: false, windows: Vec::new(), range: (0, u64::MAX) }
     }
 }
 
@@ -146,13 +146,13 @@ impl<'a> Prepared<'a> {
     }
 
     /// Attributes all idle time in one mode.
-    pub fn attribute(&self, mode: Mode, options: &Options) -> Slo {
+    pub fn attribute(&self, mode: Mode, options: &SloOptions) -> Slo {
         Sweep::new(self, mode, options).run()
     }
 }
 
 /// Attributes all idle time of `graph` in one mode.
-pub fn attribute(graph: &TaskGraph, mode: Mode, options: &Options) -> Slo {
+pub fn attribute(graph: &TaskGraph, mode: Mode, options: &SloOptions) -> Slo {
     Prepared::new(graph).attribute(mode, options)
 }
 
@@ -177,7 +177,7 @@ struct Sweep<'a> {
 }
 
 impl<'a> Sweep<'a> {
-    fn new(prepared: &'a Prepared<'a>, mode: Mode, options: &Options) -> Self {
+    fn new(prepared: &'a Prepared<'a>, mode: Mode, options: &SloOptions) -> Self {
         let graph = prepared.graph;
         let workers = graph.workers.len();
         let mut keys = Keys::new(graph);

@@ -10,8 +10,6 @@ mod checker;
 pub(crate) mod commit;
 mod cpu;
 mod current;
-mod doubt;
-pub(crate) mod doubts;
 mod finish;
 mod guard;
 mod instrument;
@@ -20,6 +18,8 @@ mod rules_tasks;
 pub(crate) mod slot;
 mod task;
 mod thread;
+pub(crate) mod uncertain_rows;
+mod uncertainty;
 
 use crate::system::System;
 use crate::views::Cells;
@@ -30,8 +30,6 @@ use channel::{Channel, ChannelError};
 use checker::Checker;
 use cpu::CpuState;
 use current::Current;
-pub use doubts::DOUBT_TYPE;
-use doubts::Doubts;
 use guard::Guard;
 use rustc_hash::FxHashMap;
 use slot::{Slot, Slots};
@@ -43,6 +41,8 @@ use taskscope_event::spec::EventSpec;
 use taskscope_execution::view::{View, ViewObserver};
 use thread::ThreadMachine;
 pub use thread::ThreadState;
+pub use uncertain_rows::DOUBT_TYPE;
+use uncertain_rows::Doubts;
 
 /// Options of a replay.
 #[derive(Clone, Copy, Debug, Default)]

@@ -2,7 +2,7 @@
 
 use crate::machine::Machine;
 use crate::machine::commit::{PID_TYPE, RUNNING_TYPE, TID_TYPE};
-use crate::machine::doubts::{DOUBT_LABELS, DOUBT_TITLES, DOUBT_TYPE};
+use crate::machine::uncertain_rows::{DOUBT_LABELS, DOUBT_TITLES, DOUBT_TYPE};
 use crate::views::table::{CHANNELS, Track};
 use std::collections::BTreeMap;
 use taskscope_event::models::ovni;

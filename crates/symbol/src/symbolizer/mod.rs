@@ -6,7 +6,7 @@ mod construct;
 pub use construct::Location;
 
 use crate::code_place::{CodePlace, Frame, LoopCode, Missing};
-use crate::kept::KeptModules;
+use crate::kept_modules::KeptModules;
 use crate::module_file::{FunctionCode, ModuleFile};
 use crate::name;
 use crate::python_code::{PythonCode, is_python_place};

@@ -2,7 +2,7 @@
 
 use crate::format::{Unit, count};
 use taskscope_analysis::call_views::Column;
-use taskscope_profile::Unit as MetricUnit;
+use taskscope_profile::MetricUnit;
 
 /// The kind of times by path that samples decide: the page's titles and the text's legend name any but `Workers`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -24,7 +24,7 @@ use path::{PopEfficiencies, Prediction, WhatIfTimes};
 use schemars::JsonSchema;
 use serde::Serialize;
 use taskscope_analysis::causes::{Causes, book_causes_in};
-use taskscope_analysis::slo::{Options as SloOptions, Prepared};
+use taskscope_analysis::slo::{Prepared, SloOptions};
 use taskscope_cause::Cause;
 use taskscope_execution::OsSource;
 use taskscope_execution::graph::{Role, TaskGraph};

@@ -1,7 +1,7 @@
 //! Makes the documents of device queues from a session.
 
+use super::anomaly_text::{account_sentences, anomalies};
 use super::document::*;
-use super::remarks::{account_sentences, anomalies};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

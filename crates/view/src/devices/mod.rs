@@ -1,8 +1,8 @@
 //! Device queues: their use of time, misplaced records, and the accuracy of their clocks.
 
+mod anomaly_text;
 mod document;
 mod facts;
-mod remarks;
 mod text;
 
 pub use document::*;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Output options.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ReportOptions {
     /// The sections to write. The report must have been made with them.
     pub sections: Vec<Section>,
     /// The trace in commands; by default the report's name of it.
@@ -33,9 +33,9 @@ pub struct Options {
     pub recorded: Option<String>,
 }
 
-impl Default for Options {
+impl Default for ReportOptions {
     fn default() -> Self {
-        Options {
+        ReportOptions {
             sections: Section::SHORT.to_vec(),
             trace: None,
             top: 3,
@@ -50,7 +50,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl ReportOptions {
     /// Commands for more after the short report: the explanation of the first finding, then these with the trace.
     pub(super) fn next(&self, report: &Report, more: &[&str]) -> String {
         let trace = self.trace_word(report);

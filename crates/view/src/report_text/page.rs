@@ -1,6 +1,6 @@
 //! The sections on the time of threads.
 
-use super::options::Options;
+use super::options::ReportOptions;
 use crate::cpus::{MORE_WORKERS, shortage_text};
 use crate::documents::{Named, Notice};
 use crate::efficiency_text::EfficiencyBlock;
@@ -25,7 +25,7 @@ fn group_ns(times: &StateTimes, group: Group) -> u64 {
 
 pub(super) struct Page<'a> {
     pub(super) report: &'a Report,
-    pub(super) options: &'a Options,
+    pub(super) options: &'a ReportOptions,
     pub(super) unit: Unit,
     pub(super) sheet: Sheet,
 }

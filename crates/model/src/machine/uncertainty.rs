@@ -1,6 +1,6 @@
 //! Marks uncertain rows, and removes the marks.
 
-use super::doubts::{CLOCK_GOES_BACK, CPU_SHARED, DOES_NOT_FIT, DOUBT_TYPE, STREAM_ENDS};
+use super::uncertain_rows::{CLOCK_GOES_BACK, CPU_SHARED, DOES_NOT_FIT, DOUBT_TYPE, STREAM_ENDS};
 use super::{Machine, ThreadState};
 use crate::violation::Severity;
 use taskscope_execution::view::{View, ViewChange, ViewObserver};
