@@ -24,7 +24,7 @@ pub struct Costs {
     /// By task: time in its body, without the activities below.
     pub work: Vec<u64>,
     /// By task: time in its body in which it waited for a lock, a device, another process or a CPU, or communicated.
-    /// Nothing changes it; in another run it can be as good as none.
+    /// No change of costs affects it, and another run may have none.
     waits: Vec<u64>,
     /// By task: runtime work inside its body.
     inner: Vec<u64>,
@@ -48,7 +48,7 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Runtime work and unexplained delay of a task. Time without a CPU is none of the runtime's.
+    /// Runtime work and unexplained delay of a task. Time without a CPU does not count.
     pub fn burden(&self, task: usize) -> u64 {
         self.inner[task] + self.gap[task] + self.delay[task].saturating_sub(self.away[task])
     }
@@ -172,7 +172,7 @@ pub struct Replayed {
     pub tasks: u64,
 }
 
-/// The run again, with a change.
+/// Replays the run with a change.
 pub fn replay(graph: &TaskGraph, costs: &Costs, change: &Change) -> Replayed {
     Replay::new(graph, costs, change).run()
 }
@@ -257,7 +257,7 @@ impl<'a> Replay<'a> {
 
     fn run(mut self) -> Replayed {
         let tasks = &self.graph.tasks;
-        // Other numbers of workers have rows of their own, which say nothing of roles.
+        // Other numbers of workers have rows of their own, which have no roles.
         let recorded = self.change.workers_per_node.is_none();
         for worker in 0..self.worker_nodes.len() as u32 {
             let row = self.graph.workers.get(worker as usize);

@@ -19,7 +19,7 @@ pub trait Observer {
     /// The receiver for the sections of one thread: for many changes without a lookup each time.
     fn of_thread(&mut self, thread: ThreadIndex) -> OpenTrack<'_>;
 
-    /// An event contradicts the known state; the model continued as the anomaly's name says.
+    /// An event contradicts the known state; the model continued as the anomaly's name states.
     fn anomaly(&mut self, thread: ThreadIndex, at: u64, anomaly: Anomaly) {
         self.of_thread(thread).anomaly(at, anomaly);
     }

@@ -367,7 +367,7 @@ impl Table {
         path
     }
 
-    /// Writes a type's events. Says whether the standard one was kept.
+    /// Writes a type's events. Returns whether the standard one was kept.
     fn write_type(&self, typeid: u32, site: u32, role: u32, moment: &mut Moment<'_>) -> bool {
         let (code, detail) = match role & WORK {
             0 => (dictionary::TASK_TYPE_SITE, role),

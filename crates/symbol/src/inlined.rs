@@ -66,7 +66,7 @@ impl InlinedNames {
         self.0.is_empty()
     }
 
-    /// The linkage name of a function that was put in line, which `unit` says at `offset`.
+    /// The linkage name of a function that was put in line, from `offset` in `unit`.
     pub fn find(&self, unit: &gimli::Unit<Reader>, offset: gimli::UnitOffset) -> Option<&str> {
         let inlined = unit.entry(offset).ok()?;
         self.0.get(&origin(unit, &inlined)?).map(String::as_str)

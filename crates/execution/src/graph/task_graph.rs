@@ -211,7 +211,7 @@ pub enum ActivityKind {
     Runtime(Cause),
     /// Runnable, but not on a CPU; its name is the competitor's, if known. With the cause of its time.
     OffCpu(Cause),
-    /// Blocked in the kernel, in code of the program; its name says so.
+    /// Blocked in the kernel, in code of the program, as its name states.
     Blocked,
 }
 

@@ -26,7 +26,7 @@ const OWN_OPERATIONS: [(&str, u32); 10] = [
 const NOT_OPERATIONS: [&str; 2] = ["gpu_user_annotation", "cuda_sync"];
 
 impl<'a> Reader<'_, 'a> {
-    /// Takes a complete event that concerns a device; says whether it is one.
+    /// Takes a complete event that concerns a device. Returns whether it does.
     pub fn take_device_event(
         &mut self,
         number: usize,

@@ -122,7 +122,7 @@ impl Interpreter {
         self.threads[thread.index()].process = recorder;
     }
 
-    /// Says, before its first event, that a thread runs `main`.
+    /// Marks a thread, before its first event, as the one that runs `main`.
     pub fn is_initial(&mut self, thread: ThreadIndex) {
         self.threads[thread.index()].kind = ThreadKind::Initial;
     }
@@ -190,7 +190,7 @@ impl Interpreter {
         }
     }
 
-    /// Says, after its last event, when that was.
+    /// Sets the time of a thread's last event, after it.
     pub fn extend_to<O: Observer>(&mut self, thread: ThreadIndex, last: u64, out: &mut O) {
         self.end_poll(thread, out);
         if self.threads[thread.index()].ended.is_none_or(|ended| ended == last) {

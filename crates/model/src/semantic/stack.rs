@@ -68,7 +68,7 @@ impl ThreadState {
         track.becomes(at, self.shown(section));
     }
 
-    /// Closes the innermost section of this opener, with those in it. Says whether there is one.
+    /// Closes the innermost section of this opener, with those in it. Returns whether there is one.
     #[inline(always)]
     pub fn close(&mut self, at: u64, opener: Opener, track: &mut OpenTrack<'_>) -> bool {
         match self.frames.pop(opener) {

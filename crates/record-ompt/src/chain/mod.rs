@@ -98,7 +98,7 @@ pub unsafe fn initialize_next(lookup: Lookup, initial_device: c_int) {
     }
 }
 
-/// Finalises it.
+/// Finalises the tool behind this one.
 pub fn finalize_next() {
     let next = NEXT.swap(null_mut(), AcqRel);
     if !next.is_null() {

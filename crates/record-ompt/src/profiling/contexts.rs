@@ -47,7 +47,7 @@ pub fn body_of(context: u32) -> FrameKind {
     }
 }
 
-/// Whether it is that of tasks.
+/// Whether the context belongs to tasks.
 pub fn is_of_tasks(context: u32) -> bool {
     body_of(context) == FrameKind::Task
 }

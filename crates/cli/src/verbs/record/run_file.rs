@@ -22,7 +22,7 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// Whether it says by itself that nothing will be recorded.
+    /// Whether the notice alone means that nothing will be recorded.
     pub fn stops_recording(&self) -> bool {
         const NAMES: [&str; 5] =
             ["tool-disabled", "runtime-kept", "no-ompt-runtime", "own-tool", "cannot-load"];
