@@ -25,7 +25,7 @@ pub struct Rank {
     pub useful_ns: u64,
     /// Worker-nanoseconds in communication calls other than those that start and end MPI.
     pub communication_ns: u64,
-    /// Nanoseconds that all its threads, workers or not, waited in calls for a rank that had not come yet.
+    /// Nanoseconds that all its threads, workers or not, waited in calls, but those that start MPI, for a rank that had not come yet.
     pub peer_wait_ns: u64,
     /// `useful_ns` / (`capacity_ns` − `mpi_start_ns`).
     #[schemars(range(min = 0, max = 1))]
@@ -79,6 +79,9 @@ pub fn ranks(session: &Session, analysis: &Analysis) -> Vec<Rank> {
     }
     let mut waited = vec![0; execution.processes.len()];
     for call in &communication.calls {
+        if matches!(call.function_name(), Some("Init" | "Init_thread")) {
+            continue;
+        }
         if let (Some(process), Some(wait)) = (process_of(call.thread.index()), call.wait) {
             waited[process.index()] += wait.until.saturating_sub(call.start);
         }
