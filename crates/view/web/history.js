@@ -140,7 +140,7 @@ export function showHistory(page, json) {
         { title: 'medians', number: true, value: ({ before, after }) => after - before, cell: (change) => stepWords(change, showOf(change.row)) },
         { title: 'chance', number: true, value: ({ chance }) => chance, cell: ({ chance }) => chanceWords(chance) },
         { title: 'changed in the run itself', cell: ({ run }) => nameOf(facts(run)) },
-      ], changes.sort((a, b) => a.run - b.run), 20) : element('p', {}, 'No number changed its level.'), ...history.notes.map((note) => element('p', { class: 'note' }, fitText(note, 400)))),
+      ], changes.sort((a, b) => a.run - b.run), 20) : element('p', {}, 'No change was found.'), ...history.notes.map((note) => element('p', { class: 'note' }, fitText(note, 400)))),
       part('numbers', 'Numbers over the runs', chart(wall ? [wall] : [], 'wall time'), chart(ofGroup('efficiency').filter((row) => row.name === 'parallel' || row.values.some((value) => value !== null && value < 0.9995)), 'efficiency'), chart(ofGroup('cause'), 'worker time by cause: those with most time'),
         chart(ofGroup('finding'), 'findings: those with most time'), chart(ofGroup('task_type'), 'mean task of a type: the longest')),
       part('runs', 'Runs', table('Runs', [
