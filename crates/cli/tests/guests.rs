@@ -53,6 +53,24 @@ fn assert_untouched(here: &Path, command: &[&str], reason: &str) {
     }
 }
 
+/// A forked child has none of its parent's threads, so memory that only those point to is a leak to its checker.
+#[test]
+fn forked_children_have_no_leaks_of_the_recorder() {
+    for driver in ["gcc", "clang-19"] {
+        let here = tempfile::tempdir().unwrap();
+        let options = ["-fsanitize=address", "-g", "-pthread"];
+        let source = "leak_checked_children.c";
+        let Some(program) = build(driver, here.path(), "children", source, &options) else { continue };
+        let program = program.to_str().unwrap();
+        for mode in ["trace", "profile"] {
+            let run = recorded(here.path(), &["-q", "--threads", "--mode", mode], &[program]);
+            assert_eq!(text(&run.stdout), "0 failed\n", "{driver} {mode} {}", text(&run.stderr));
+            assert_eq!(run.status.code(), Some(0), "{driver} {mode}");
+            fs::remove_dir_all(here.path().join("out")).unwrap();
+        }
+    }
+}
+
 #[test]
 fn programs_of_another_c_library_run_untouched() {
     let here = tempfile::tempdir().unwrap();

@@ -65,7 +65,7 @@ impl Collector {
                 break;
             }
             if taken == 0 {
-                std::thread::park_timeout(PAUSE);
+                self.exchange.wake.sleep(PAUSE);
             }
         }
         let (locations, kinds, devices) = (&mut self.locations, &self.kinds, &mut self.devices);

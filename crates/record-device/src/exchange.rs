@@ -4,6 +4,7 @@ use crate::message::{Device, Message, Queue};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use taskscope_record::wake::Wake;
 use taskscope_reorder::Rings;
 
 /// Messages that a thread's ring takes; more go a slower way.
@@ -26,6 +27,8 @@ pub(crate) struct Exchange {
     /// Number of records that vendors' interfaces have dropped.
     pub dropped: AtomicU64,
     stop: AtomicBool,
+    /// Wakes the collector.
+    pub wake: Wake,
 }
 
 impl Exchange {
@@ -43,6 +46,7 @@ impl Exchange {
             passes: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             stop: AtomicBool::new(false),
+            wake: Wake::default(),
         }
     }
 

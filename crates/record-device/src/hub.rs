@@ -10,8 +10,7 @@ use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::sync::atomic::Ordering::*;
 use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
-use std::thread::JoinHandle;
-use taskscope_record::own_threads;
+use taskscope_record::own_threads::{self, Started};
 use taskscope_reorder::{Completion, Detail, Notice, Producer, QueueIndex};
 
 /// Connects the sources with the collector.
@@ -19,7 +18,7 @@ pub struct Hub {
     exchange: Exchange,
     name_numbers: RwLock<FxHashMap<String, u32>>,
     sources: Mutex<Vec<Source>>,
-    collector: Mutex<Option<JoinHandle<()>>>,
+    collector: Mutex<Option<Started>>,
 }
 
 static HUB: OnceLock<Option<Hub>> = OnceLock::new();
@@ -77,12 +76,8 @@ impl Hub {
             return;
         }
         // The program's signals are not for this thread.
-        let spawned = own_threads::start(|| {
-            std::thread::Builder::new()
-                .name("taskscope-dev".to_owned())
-                .spawn(move || Collector::new(&self.exchange).run())
-        });
-        *collector = spawned.ok();
+        let run = || Collector::new(&self.exchange).run();
+        *collector = own_threads::start(c"taskscope-dev", own_threads::LARGE_STACK, run);
     }
 
     /// Id of the process, which is that of its first thread.
@@ -257,8 +252,8 @@ impl Hub {
         let collector = lock(&self.collector).take();
         match collector {
             Some(collector) => {
-                collector.thread().unpark();
-                let _ = collector.join();
+                self.exchange.wake.wake();
+                collector.join();
             }
             // No thread could be created.
             None if self.exchange.has_directory() => Collector::new(&self.exchange).run(),

@@ -77,6 +77,7 @@ pub mod tokio;
 pub mod tracing;
 mod turns;
 mod unpaired;
+pub mod wake;
 
 pub use in_handler::{InHandler, enter_in_handler};
 pub use location::LocationStream;

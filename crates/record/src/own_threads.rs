@@ -9,9 +9,10 @@
 //! other threads are left, and otherwise end the process as the C library would.
 
 use std::cell::Cell;
-use std::os::unix::thread::JoinHandleExt;
+use std::ffi::{CStr, c_void};
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
-use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 std::thread_local! {
@@ -26,7 +27,7 @@ static GAVE_WAY_IN: AtomicU32 = AtomicU32::new(0);
 static ENDS: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
 
 /// Requests the end of a thread of the recorder's own, if it is alive; returns it.
-pub type End = fn() -> Option<JoinHandle<()>>;
+pub type End = fn() -> Option<Started>;
 
 /// No thread is started below these limits of a user's tasks, or of a control group's remaining tasks: programs come close to them.
 const FEW_TASKS: u64 = 1024;
@@ -133,43 +134,136 @@ pub fn try_again<T>(mut attempt: impl FnMut() -> T, fails: impl Fn(&T) -> bool) 
     result
 }
 
-/// Calls `spawn`, which starts a thread of the recorder's own.
-pub fn start<T>(spawn: impl FnOnce() -> T) -> T {
+/// A started thread of the recorder's own; detached when dropped.
+pub struct Started(libc::pthread_t);
+
+impl Started {
+    /// Waits until it has ended.
+    pub fn join(self) {
+        let thread = ManuallyDrop::new(self).0;
+        // SAFETY: the thread is joinable, and only this code joins or detaches it.
+        unsafe { libc::pthread_join(thread, std::ptr::null_mut()) };
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // SAFETY: the thread is joinable, and only this code joins or detaches it.
+        unsafe { libc::pthread_detach(self.0) };
+    }
+}
+
+/// Stack of threads that call the code of others, such as drivers, in bytes.
+pub const LARGE_STACK: usize = 2 << 20;
+
+/// Start arguments of a thread.
+struct Start<F> {
+    name: &'static CStr,
+    leaks: LeakCheck,
+    body: F,
+}
+
+/// Starts a thread of the recorder's own with `stack` bytes of stack, or more if the system requires it; `None` if the system
+/// has no room for one.
+///
+/// Not by `std::thread`: its start allocates in the new thread before any code of ours. In a forked child, which has no such thread,
+/// nothing points to that memory, and LeakSanitizer would report it.
+pub fn start<F: FnOnce() + Send + 'static>(name: &'static CStr, stack: usize, body: F) -> Option<Started> {
     STARTED_IN.store(std::process::id(), Release);
     let before = STARTING.replace(true);
     let blocked = BlockedSignals::new();
-    let unchecked = Unchecked::begin();
-    let started = spawn();
+    let leaks = LeakCheck::find();
+    let unchecked = leaks.pause();
+    let argument = Box::into_raw(Box::new(Start { name, leaks, body }));
+    let started = create(stack, run::<F>, argument.cast());
+    if started.is_none() {
+        // SAFETY: no thread has taken it.
+        drop(unsafe { Box::from_raw(argument) });
+    }
     drop(unchecked);
     drop(blocked);
     STARTING.set(before);
     started
 }
 
-/// While alive, LeakSanitizer and AddressSanitizer, if the program has one, do not report what this thread allocates: the handle
-/// of a new thread is the program's memory to them, and only the recorder's memory, which they do not search, may point to it.
-struct Unchecked(Option<extern "C" fn()>);
+extern "C" fn run<F: FnOnce()>(argument: *mut c_void) -> *mut c_void {
+    // SAFETY: made for this thread by `start`.
+    let Start { name, leaks, body } = *unsafe { Box::from_raw(argument.cast::<Start<F>>()) };
+    let _unchecked = leaks.pause();
+    // Not by the C library's function, which is intercepted. SAFETY: a C string, which is only read.
+    unsafe { libc::syscall(libc::SYS_prctl, libc::PR_SET_NAME, name.as_ptr(), 0, 0, 0) };
+    // A panic has printed its message, and ends this thread alone.
+    let _ = catch_unwind(AssertUnwindSafe(body));
+    std::ptr::null_mut()
+}
 
-impl Unchecked {
-    fn begin() -> Unchecked {
-        let named = |name: &std::ffi::CStr| {
-            // SAFETY: looks a C string up among the loaded symbols.
-            let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-            // SAFETY: the sanitizers' functions of these two names take and return nothing.
-            (!found.is_null())
-                .then(|| unsafe { std::mem::transmute::<*mut libc::c_void, extern "C" fn()>(found) })
-        };
-        let functions = named(c"__lsan_disable").zip(named(c"__lsan_enable"));
-        if functions.is_none() {
-            // The failed lookup has left a message, which is not for the program. SAFETY: no preconditions.
-            unsafe { libc::dlerror() };
+fn create(
+    stack: usize,
+    run: extern "C" fn(*mut c_void) -> *mut c_void,
+    argument: *mut c_void,
+) -> Option<Started> {
+    let (mut attributes, mut thread) = (MaybeUninit::<libc::pthread_attr_t>::uninit(), MaybeUninit::uninit());
+    // SAFETY: the attributes are made here, and only used while they exist; `argument` is the one of `run`.
+    unsafe {
+        if libc::pthread_attr_init(attributes.as_mut_ptr()) != 0 {
+            return None;
         }
-        Unchecked(functions.map(|(disable, enable)| {
+        let page = usize::try_from(libc::sysconf(libc::_SC_PAGESIZE)).unwrap_or(4096);
+        let stack = stack.max(min_stack(attributes.as_ptr())).next_multiple_of(page);
+        let mut failed = libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), stack);
+        if failed == 0 {
+            failed = libc::pthread_create(thread.as_mut_ptr(), attributes.as_ptr(), run, argument);
+        }
+        libc::pthread_attr_destroy(attributes.as_mut_ptr());
+        (failed == 0).then(|| Started(thread.assume_init()))
+    }
+}
+
+/// Smallest stack of a thread, in bytes. With glibc it holds the program's thread-local variables, which may be large.
+fn min_stack(attributes: *const libc::pthread_attr_t) -> usize {
+    type Function = unsafe extern "C" fn(*const libc::pthread_attr_t) -> usize;
+    match find(c"__pthread_get_minstack") {
+        // SAFETY: glibc's function of this name has this type.
+        Some(found) => unsafe { std::mem::transmute::<*mut c_void, Function>(found)(attributes) },
+        None => libc::PTHREAD_STACK_MIN,
+    }
+}
+
+/// The loaded symbol of this name. A failed search leaves no message to the program.
+fn find(name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: looks a C string up among the loaded symbols.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    if found.is_null() {
+        // SAFETY: no preconditions.
+        unsafe { libc::dlerror() };
+        return None;
+    }
+    Some(found)
+}
+
+/// LeakSanitizer's check for leaks, if the program has one, alone or in AddressSanitizer.
+#[derive(Clone, Copy)]
+struct LeakCheck(Option<[extern "C" fn(); 2]>);
+
+impl LeakCheck {
+    fn find() -> LeakCheck {
+        let functions = find(c"__lsan_disable").zip(find(c"__lsan_enable"));
+        // SAFETY: the sanitizers' functions of these two names take and return nothing.
+        let typed = |found| unsafe { std::mem::transmute::<*mut c_void, extern "C" fn()>(found) };
+        LeakCheck(functions.map(|(disable, enable)| [typed(disable), typed(enable)]))
+    }
+
+    /// While the result is alive, what this thread allocates is no leak: it is the program's memory to the check, and only
+    /// the recorder's memory, which is not searched, or a thread that a forked child does not have may point to it.
+    fn pause(self) -> Unchecked {
+        Unchecked(self.0.map(|[disable, enable]| {
             disable();
             enable
         }))
     }
 }
+
+struct Unchecked(Option<extern "C" fn()>);
 
 impl Drop for Unchecked {
     fn drop(&mut self) {
@@ -184,13 +278,13 @@ impl Drop for Unchecked {
 ///
 /// The last thread of a process frees its memory, and one without other work does so slowly: 3 ms more for 50
 /// MiB.
-pub fn wait_for_end(thread: JoinHandle<()>, limit: Duration) {
+pub fn wait_for_end(thread: Started, limit: Duration) {
     let until = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + limit;
     let until = libc::timespec {
         tv_sec: until.as_secs() as libc::time_t,
         tv_nsec: libc::c_long::from(until.subsec_nanos()),
     };
-    let thread = thread.into_pthread_t();
+    let thread = ManuallyDrop::new(thread).0;
     // SAFETY: the thread is joinable, and only this code joins or detaches it.
     unsafe {
         if libc::pthread_timedjoin_np(thread, std::ptr::null_mut(), &until) != 0 {
@@ -317,23 +411,41 @@ mod tests {
     #[test]
     fn a_thread_that_ends_is_waited_for_and_one_that_does_not_is_left() {
         static HAS_ENDED: AtomicBool = AtomicBool::new(false);
-        let ends = thread::spawn(|| {
+        let ends = start(c"ends", 0, || {
             thread::sleep(Duration::from_millis(20));
             HAS_ENDED.store(true, Release);
         });
-        wait_for_end(ends, Duration::from_secs(60));
+        wait_for_end(ends.unwrap(), Duration::from_secs(60));
         assert!(HAS_ENDED.load(Acquire));
 
         let (end, ends) = mpsc::channel::<()>();
         let (ended, has_ended) = mpsc::channel();
-        let stays = thread::spawn(move || {
+        let stays = start(c"stays", 0, move || {
             let _ = ends.recv();
             ended.send(()).unwrap();
         });
         // Returns although the thread ends only after this.
-        wait_for_end(stays, Duration::from_millis(5));
+        wait_for_end(stays.unwrap(), Duration::from_millis(5));
         assert_eq!(has_ended.try_recv(), Err(mpsc::TryRecvError::Empty));
         drop(end);
         has_ended.recv().unwrap();
+    }
+
+    #[test]
+    fn started_threads_have_their_name_and_block_signals_and_may_panic() {
+        let (report, reported) = mpsc::channel();
+        let started = start(c"taskscope-test", LARGE_STACK, move || {
+            let name = std::fs::read_to_string("/proc/thread-self/comm").unwrap();
+            let mask = exchange_mask(u64::MAX);
+            report.send((name, mask)).unwrap();
+            std::panic::resume_unwind(Box::new("ends this thread alone"));
+        });
+        let (name, mask) = reported.recv().unwrap();
+        started.unwrap().join();
+        // The kernel blocks neither of two signals, and the C library none of its own two.
+        let never =
+            [libc::SIGKILL, libc::SIGSTOP, 32, 33].iter().fold(0, |set, signal| set | 1 << (signal - 1));
+        assert_eq!((&*name, mask | never), ("taskscope-test\n", u64::MAX));
+        assert!(!are_being_started());
     }
 }

@@ -75,11 +75,7 @@ fn begin(hub: &'static Hub) -> Option<()> {
     }
     hub.add_source(Source { flush: || flush(0), force: end });
     if own_threads::may_start() {
-        own_threads::start(|| {
-            let spawned =
-                std::thread::Builder::new().name("taskscope-cupti".to_owned()).spawn(flush_now_and_then);
-            drop(spawned);
-        });
+        drop(own_threads::start(c"taskscope-cupti", own_threads::LARGE_STACK, flush_now_and_then));
     }
     Some(())
 }

@@ -68,20 +68,18 @@ pub(crate) fn begin(hub: &'static Hub) -> bool {
     }
     hub.add_source(Source { flush: look, force: look });
     if own_threads::may_start() {
-        own_threads::start(|| {
-            drop(std::thread::Builder::new().name("taskscope-ze".to_owned()).spawn(|| {
-                OWN.with(|own| own.set(true));
-                let mut turn = 0u32;
-                while self::hub().is_some() {
-                    std::thread::sleep(LOOK_EVERY);
-                    look();
-                    turn = turn.wrapping_add(1);
-                    if turn.is_multiple_of(ANCHOR_EVERY) {
-                        anchor_all();
-                    }
+        drop(own_threads::start(c"taskscope-ze", own_threads::LARGE_STACK, || {
+            OWN.with(|own| own.set(true));
+            let mut turn = 0u32;
+            while self::hub().is_some() {
+                std::thread::sleep(LOOK_EVERY);
+                look();
+                turn = turn.wrapping_add(1);
+                if turn.is_multiple_of(ANCHOR_EVERY) {
+                    anchor_all();
                 }
-            }));
-        });
+            }
+        }));
     }
     true
 }

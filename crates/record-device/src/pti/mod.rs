@@ -62,14 +62,12 @@ pub(crate) fn begin(hub: &'static Hub) -> bool {
     }
     hub.add_source(Source { flush, force: flush });
     if own_threads::may_start() {
-        own_threads::start(|| {
-            drop(std::thread::Builder::new().name("taskscope-pti".to_owned()).spawn(|| {
-                while self::hub().is_some() {
-                    std::thread::sleep(FLUSH_EVERY);
-                    flush();
-                }
-            }));
-        });
+        drop(own_threads::start(c"taskscope-pti", own_threads::LARGE_STACK, || {
+            while self::hub().is_some() {
+                std::thread::sleep(FLUSH_EVERY);
+                flush();
+            }
+        }));
     }
     true
 }

@@ -1,11 +1,11 @@
 //! Control of the profile's housekeeping thread by others: ending, waking, requesting the last profile.
 
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
-use std::sync::{Mutex, OnceLock, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use taskscope_record::own_threads::{self, OwnThread};
+use taskscope_record::own_threads::{self, OwnThread, Started};
+use taskscope_record::wake::Wake;
 
 /// Charges others' idleness beside the thread with this state, which has no other user.
 pub type Charge = unsafe fn(*mut ());
@@ -29,9 +29,9 @@ mod last {
 #[derive(Default)]
 pub struct Housekeeping {
     has_ended: AtomicBool,
-    thread: Mutex<Option<JoinHandle<()>>>,
-    /// To wake it from a signal handler.
-    sleeper: OnceLock<std::thread::Thread>,
+    thread: Mutex<Option<Started>>,
+    is_started: AtomicBool,
+    wake: Wake,
     /// A state of [`last`].
     last: AtomicU32,
     /// The thread that requested it, if it is recorded; it stays inside its recorder.
@@ -42,10 +42,8 @@ pub struct Housekeeping {
 
 impl Housekeeping {
     /// Keeps the thread, once it is started.
-    pub fn set_thread(&self, started: Option<JoinHandle<()>>) {
-        if let Some(started) = &started {
-            let _ = self.sleeper.set(started.thread().clone());
-        }
+    pub fn set_thread(&self, started: Option<Started>) {
+        self.is_started.store(started.is_some(), Release);
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = started;
     }
 
@@ -74,21 +72,16 @@ impl Housekeeping {
     }
 
     /// Ends it for good, for a thread of the program's: the profile is written at the end.
-    pub fn give_way(&self) -> Option<JoinHandle<()>> {
+    pub fn give_way(&self) -> Option<Started> {
         self.has_ended.store(true, Release);
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = &thread {
-            thread.thread().unpark();
-        }
-        thread
+        self.wake.wake();
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Ends the thread: it begins no further round.
     pub fn end(&self) {
         self.has_ended.store(true, Release);
-        if let Some(thread) = &*self.thread.lock().unwrap_or_else(PoisonError::into_inner) {
-            thread.thread().unpark();
-        }
+        self.wake.wake();
     }
 
     /// Waits until it is gone, but not for long.
@@ -103,12 +96,14 @@ impl Housekeeping {
     /// other thread accesses `leaver`, the calling thread's state, from now on. Async-signal-safe.
     #[cfg_attr(test, allow(dead_code, reason = "tests preload nothing"))]
     pub fn write_before_exit(&self, leaver: *mut (), charge: Charge) {
-        let Some(sleeper) = self.sleeper.get().filter(|_| !self.has_ended.load(Acquire)) else { return };
+        if !self.is_started.load(Acquire) || self.has_ended.load(Acquire) {
+            return;
+        }
         let asked = self.last.compare_exchange(last::NOT_ASKED_FOR, last::ASKED_FOR, AcqRel, Acquire);
         if asked.is_ok() {
             self.charge.store(charge as usize, Relaxed);
             self.leaver.store(leaver, Release);
-            sleeper.unpark();
+            self.wake.wake();
         }
         let start = Instant::now();
         while self.last.load(Acquire) != last::WRITTEN && start.elapsed() < MAX_LAST_WAIT {
@@ -121,9 +116,12 @@ impl Housekeeping {
 
     /// Wakes the thread to check its requests.
     pub fn wake(&self) {
-        if let Some(sleeper) = self.sleeper.get() {
-            sleeper.unpark();
-        }
+        self.wake.wake();
+    }
+
+    /// Sleeps until it is woken, for this long at most.
+    pub fn nap(&self, length: Duration) {
+        self.wake.sleep(length);
     }
 
     /// Returns after `pause`, at the end, or on a request. Calls `meanwhile` when it is woken; it returns how long it may sleep,

@@ -32,12 +32,11 @@ pub fn start(run: &'static Run) {
         return run.housekeeping.end();
     }
     own_threads::ends_by(|| current()?.housekeeping.give_way());
-    let thread = std::thread::Builder::new().name("taskscope-profile".to_owned()).stack_size(256 << 10);
-    let started = own_threads::start(|| thread.spawn(|| keep_house(run)));
-    if started.is_err() {
+    let started = own_threads::start(c"taskscope-profile", 256 << 10, || keep_house(run));
+    if started.is_none() {
         run.housekeeping.end();
     }
-    run.housekeeping.set_thread(started.ok());
+    run.housekeeping.set_thread(started);
 }
 
 fn write_for_leaver(run: &Run) {
@@ -83,7 +82,7 @@ fn keep_house(run: &Run) {
 fn nap(run: &Run, watch: &mut StopWatch, length: Duration) {
     watch.nap_begins(length);
     run.no_cpu.expect(clock::now().saturating_add(length.as_nanos() as u64));
-    std::thread::park_timeout(length);
+    run.housekeeping.nap(length);
     let (stops, ns) = watch.nap_ends();
     if ns > 0 {
         run.was_stopped(stops, ns);

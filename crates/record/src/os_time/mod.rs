@@ -35,7 +35,7 @@ use crate::clock;
 use crate::cpus::Mask;
 use crate::metadata::Json;
 use crate::os_thread;
-use crate::own_threads::{self, OwnThread};
+use crate::own_threads::{self, OwnThread, Started};
 use alive::{Alive, BEAT};
 use cpu_watch::CpuWatch;
 use leaver::Leaver;
@@ -45,7 +45,6 @@ use side_file::SideFile;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 pub use stops::Stops;
 use switches::Switches;
@@ -227,7 +226,7 @@ struct State {
     numbers: u32,
     /// Whether an ended thread has written sums.
     summed: bool,
-    housekeeping: Option<JoinHandle<()>>,
+    housekeeping: Option<Started>,
     /// The housekeeping thread is in the kernel, which may keep it for 10 ms.
     opens: bool,
     /// The housekeeping thread ends before the process does: the program needs its place.
@@ -308,7 +307,7 @@ impl OsTime {
     }
 
     /// Ends the housekeeping thread for good, for a thread of the program's. The sums of threads are read when they end.
-    pub(crate) fn give_way(&self) -> Option<JoinHandle<()>> {
+    pub(crate) fn give_way(&self) -> Option<Started> {
         let mut state = self.state();
         state.gives_way = true;
         // Its time is not updated any more.
@@ -418,14 +417,12 @@ impl OsTime {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn start_housekeeping(&'static self) -> Option<JoinHandle<()>> {
+    fn start_housekeeping(&'static self) -> Option<Started> {
         if !own_threads::may_start() {
             return None;
         }
-        let name = "taskscope-os".to_owned();
-        let thread = std::thread::Builder::new().name(name).stack_size(64 << 10);
         self.leaver.begin();
-        let started = own_threads::start(|| thread.spawn(|| self.keep_house())).ok();
+        let started = own_threads::start(c"taskscope-os", 64 << 10, || self.keep_house());
         if started.is_none() {
             drop(self.leaver.present());
         }
