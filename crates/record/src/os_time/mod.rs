@@ -36,6 +36,7 @@ use crate::cpus::Mask;
 use crate::metadata::Json;
 use crate::os_thread;
 use crate::own_threads::{self, OwnThread, Started};
+use crate::wake::Wake;
 use alive::{Alive, BEAT};
 use cpu_watch::CpuWatch;
 use leaver::Leaver;
@@ -44,7 +45,7 @@ use schedstat::{Periods, Schedstat, Sums};
 use side_file::SideFile;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 pub use stops::Stops;
 use switches::Switches;
@@ -246,7 +247,7 @@ pub(crate) struct OsTime {
     loom: String,
     pid: i64,
     state: Mutex<State>,
-    wake: Condvar,
+    wake: Wake,
     leaver: Leaver,
 }
 
@@ -279,7 +280,7 @@ impl OsTime {
             loom: loom.to_owned(),
             pid,
             state: Mutex::new(State { cpus: CpuWatch::new(mask), ..State::default() }),
-            wake: Condvar::new(),
+            wake: Wake::default(),
             leaver: Leaver::default(),
         }
     }
@@ -300,7 +301,7 @@ impl OsTime {
         state.watched.push(Watched::new(os_tid, tid, forked_at));
         // Without one, the growth of the thread's sums is read when it ends.
         if state.housekeeping.is_some() {
-            self.wake.notify_all();
+            self.wake.wake();
         } else {
             state.housekeeping = self.start_housekeeping();
         }
@@ -314,7 +315,7 @@ impl OsTime {
         state.alive.finish();
         let housekeeping = state.housekeeping.take();
         drop(state);
-        self.wake.notify_all();
+        self.wake.wake();
         housekeeping
     }
 
@@ -367,7 +368,7 @@ impl OsTime {
     /// threads may be unread, and the stream is ordered by time.
     pub fn leave(&self, os_tid: i32) {
         if own_threads::leaves(os_tid) {
-            self.wake.notify_all();
+            self.wake.wake();
         }
         let mut state = self.state();
         state.alive.leave(os_tid);
@@ -385,7 +386,7 @@ impl OsTime {
     /// The calling thread ends the process at once (`_exit`): has the housekeeping thread do the last round, and waits for a
     /// limited time. Async-signal-safe.
     pub fn finish_for_leaver(&self) {
-        self.leaver.wait(|| self.wake.notify_all());
+        self.leaver.wait(|| self.wake.wake());
     }
 
     /// The last round, and the end of the side stream.
@@ -395,7 +396,7 @@ impl OsTime {
         self.last_round(&mut state);
         let housekeeping = state.housekeeping.take().filter(|_| !state.opens);
         drop(state);
-        self.wake.notify_all();
+        self.wake.wake();
         if let Some(thread) = housekeeping {
             own_threads::wait_for_end(thread, MAX_END_WAIT);
         }
@@ -439,7 +440,7 @@ impl OsTime {
         if !state.ended && !state.gives_way {
             state.alive.begin(&self.process);
         }
-        let (mut last, mut pause) = (Instant::now(), MIN_LOOK);
+        let (mut last, mut pause, mut stopped) = (Instant::now(), MIN_LOOK, Vec::new());
         loop {
             state = self.open_new(state);
             state.cpus.look_at_process(false);
@@ -455,9 +456,12 @@ impl OsTime {
             let wait = if sums { pause.min(PERIOD) } else { pause };
             if let Some(left) = wait.checked_sub(last.elapsed()).filter(|left| !left.is_zero()) {
                 let nap = own.sleep(left.min(BEAT));
+                drop(state);
                 stops.nap_begins(nap);
-                state = self.wake.wait_timeout(state, nap).unwrap_or_else(PoisonError::into_inner).0;
-                stops.nap_ends(&mut state.stops);
+                self.wake.sleep(nap);
+                stops.nap_ends(&mut stopped);
+                state = self.state();
+                state.stops.append(&mut stopped);
                 state.alive.beat();
                 drop(state);
                 own.end_process_if_alone();

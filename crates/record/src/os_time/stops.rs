@@ -8,9 +8,10 @@
 //!  blocked      │ blocked: not by its own wish      │ blocked
 //! ```
 //!
-//! So every second blocked interval of one nap was imposed on it. Without switches only the excess of a nap
-//! over its requested length, beyond the run delay, is known. A wait for a lock after the nap looks the same;
-//! the reader requires that the other threads were off their CPUs meanwhile, which holders of locks are not.
+//! So every second blocked interval of one nap was imposed on it. A nap is one system call, and takes no lock: a wait for a
+//! lock behind it, whose holder has no CPU, would look the same. Without switches only the excess of a nap over its requested
+//! length, beyond the run delay, is known. A late timer has such an excess, too, but one voluntary context switch; a stop has a
+//! second one. The reader also requires that the other threads were off their CPUs meanwhile, and did not sleep through it.
 
 use super::off_cpu::{Kind, OffCpu};
 use super::schedstat::{Schedstat, Sums};
@@ -35,6 +36,8 @@ struct Nap {
     start: u64,
     until: u64,
     sums: Option<Sums>,
+    /// Voluntary context switches of the thread before it.
+    gave_up: u64,
 }
 
 impl Stops {
@@ -53,7 +56,9 @@ impl Stops {
     pub fn nap_begins(&mut self, nap: Duration) {
         let sums = if self.switches.is_none() { self.schedstat.read() } else { None };
         let start = clock::kernel_ns();
-        self.nap = Some(Nap { start, until: start.saturating_add(nap.as_nanos() as u64), sums });
+        let until = start.saturating_add(nap.as_nanos() as u64);
+        let gave_up = if sums.is_some() { voluntary_switches() } else { 0 };
+        self.nap = Some(Nap { start, until, sums, gave_up });
     }
 
     /// Ends the nap. Appends start and end of each time in which the thread was stopped.
@@ -62,22 +67,39 @@ impl Stops {
         if let Some(switches) = &mut self.switches {
             self.seen.clear();
             switches.read(0, &mut self.seen);
-            found.extend(imposed(&self.seen, nap.start));
+            found.extend(imposed(&self.seen, [nap.start, end]));
             return;
         }
+        let gave_up = voluntary_switches().saturating_sub(nap.gave_up);
         let Some((before, after)) = nap.sums.zip(self.schedstat.read()) else { return };
         let delay = after.run_delay.saturating_sub(before.run_delay);
-        let end = end.saturating_sub(delay);
-        if end.saturating_sub(nap.until) >= MIN_SUMMED_NS {
-            found.push([nap.until, end]);
-        }
+        found.extend(excess([nap.until, end.saturating_sub(delay)], gave_up));
     }
 }
 
-/// Blocked intervals of a nap that were imposed on the thread: every second one.
-fn imposed(seen: &[OffCpu], nap: u64) -> impl Iterator<Item = [u64; 2]> {
+/// How often the calling thread has given up its CPU to wait.
+fn voluntary_switches() -> u64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the place is valid for writing, and zeros are a valid value of it.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    usage.ru_nvcsw.cast_unsigned()
+}
+
+/// The time between the requested and the actual end of a nap, if a stop is its reason: the thread gave up its CPU once to sleep,
+/// and once more to be stopped.
+fn excess([until, end]: [u64; 2], gave_up: u64) -> Option<[u64; 2]> {
+    (gave_up >= 2 && end.saturating_sub(until) >= MIN_SUMMED_NS).then_some([until, end])
+}
+
+/// Blocked intervals of a nap that were imposed on the thread: every second one of those that began in it.
+fn imposed(seen: &[OffCpu], [nap, nap_end]: [u64; 2]) -> impl Iterator<Item = [u64; 2]> {
     let blocked = seen.iter().filter_map(move |off| match off.kind {
-        Kind::Blocked { delay_ns } if off.start >= nap => Some([off.start, off.end - delay_ns]),
+        Kind::Blocked { delay_ns } if (nap..nap_end).contains(&off.start) => {
+            Some([off.start, off.end - delay_ns])
+        }
         _ => None,
     });
     blocked.skip(1).step_by(2).filter(|[start, end]| end - start >= MIN_NS)
@@ -105,7 +127,28 @@ mod tests {
             blocked(41, 50, 0),
             blocked(50, 60, 0),
         ];
-        assert_eq!(imposed(&seen, ms(9)).collect::<Vec<_>>(), [[ms(20), ms(35)], [ms(50), ms(60)]]);
-        assert_eq!(imposed(&seen[..2], ms(9)).count(), 0);
+        let of_nap = [ms(9), ms(61)];
+        assert_eq!(imposed(&seen, of_nap).collect::<Vec<_>>(), [[ms(20), ms(35)], [ms(50), ms(60)]]);
+        assert_eq!(imposed(&seen[..2], of_nap).count(), 0);
+        // The nap ended before the second one began: a wait for a lock.
+        assert_eq!(imposed(&seen[..3], [ms(9), ms(20)]).count(), 0);
+    }
+
+    #[test]
+    fn a_late_timer_is_no_stop() {
+        let late = [10_000_000, 18_000_000];
+        assert_eq!(excess(late, 1), None);
+        assert_eq!(excess(late, 2), Some(late));
+        assert_eq!(excess([10_000_000, 11_000_000], 2), None);
+    }
+
+    #[test]
+    fn a_sleep_gives_up_the_cpu_once() {
+        let (wake, begin) = (crate::wake::Wake::default(), clock::kernel_ns());
+        let before = voluntary_switches();
+        wake.sleep(Duration::from_millis(20));
+        let gave_up = voluntary_switches() - before;
+        // It may return early, and systems may not count.
+        assert!(gave_up <= 1, "{gave_up} in {} ns", clock::kernel_ns() - begin);
     }
 }

@@ -1,7 +1,8 @@
 //! Times in which a whole process was stopped by a signal, and its threads' blocked time in them.
 //!
 //! The recorder knows when its own thread was kept from running. The process was stopped then if all its other threads were off
-//! their CPUs meanwhile, blocked for most of it; else that thread waited for one of them.
+//! their CPUs meanwhile, blocked for most of it; else that thread waited for one of them. A stop wakes sleeping threads, too, as it
+//! begins and as it ends: one that slept before it and long after it was not stopped.
 
 use taskscope_execution::{OsTimes, RunDelay, join_intervals};
 
@@ -19,6 +20,8 @@ pub(crate) struct Watched {
 const MAX_RUNNING_NS: u64 = 1_000_000;
 /// In long stops: at least so many nanoseconds of the stop per nanosecond of running.
 const STOP_PER_RUNNING: u64 = 20;
+/// A stopped thread has a CPU within this time after the stop, on a busy machine too, as it was woken.
+const MAX_WAKE_NS: u64 = 100_000_000;
 
 /// Finds the stops of the process among the times in which the recorder's thread was `kept` from running. Blocked time
 /// of its threads in stops becomes runnable time: they were able to run.
@@ -55,7 +58,14 @@ fn was_off(thread: &Watched, (start, end): (u64, u64)) -> Option<bool> {
     let times = &thread.times;
     let blocked = within(&times.blocked) + in_sums(&times.blocked_sums);
     let off = blocked + within(&times.runnable) + in_sums(&times.run_delays);
-    Some(2 * blocked >= all && off + MAX_RUNNING_NS.max(all / STOP_PER_RUNNING) >= all)
+    let is_off = 2 * blocked >= all && off + MAX_RUNNING_NS.max(all / STOP_PER_RUNNING) >= all;
+    Some(is_off && !slept_through(&times.blocked, (start, end)))
+}
+
+/// Whether one of a thread's blocked times, by its context switches, began before a stop and lasted until long after it.
+fn slept_through(blocked: &[(u64, u64)], (start, end): (u64, u64)) -> bool {
+    let first = blocked.partition_point(|time| time.1 <= end.saturating_add(MAX_WAKE_NS));
+    blocked.get(first).is_some_and(|time| time.0.saturating_add(MAX_RUNNING_NS) < start)
 }
 
 /// The most of a sum that can have been within an interval.
@@ -140,6 +150,17 @@ mod tests {
         assert!(stops(&[(100, 160)], &mut runnable).is_empty());
         assert_eq!(runnable[0].times.blocked, [(100 * MS, 160 * MS)]);
         assert!(stops(&[(100, 160)], &mut []).is_empty());
+    }
+
+    /// A server's threads sleep; another one, which is not known yet, held a lock that the recorder's thread waited for.
+    #[test]
+    fn threads_that_sleep_on_were_not_stopped() {
+        let sleepers = || [thread(&[(50, 108), (108, 300)], &[]), thread(&[(20, 900)], &[])];
+        assert!(stops(&[(100, 108)], &mut sleepers()).is_empty());
+        assert_eq!(sleepers()[1].times.blocked, [(20 * MS, 900 * MS)]);
+        // Woken to be stopped, and at the end of the stop, by a busy CPU.
+        let mut stopped = [thread(&[(50, 101), (101, 150)], &[]), thread(&[(20, 160), (160, 900)], &[])];
+        assert_eq!(stops(&[(100, 108)], &mut stopped), [(100, 108)]);
     }
 
     #[test]
