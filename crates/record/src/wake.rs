@@ -21,13 +21,18 @@ impl Wake {
 
     /// Sleeps until it is woken, for `limit` at most; it may return earlier.
     pub fn sleep(&self, limit: Duration) {
-        let limit = libc::timespec {
-            tv_sec: libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX),
-            tv_nsec: libc::c_long::from(limit.subsec_nanos().cast_signed()),
-        };
-        let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+        let mut until = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the place is valid for writing.
+        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut until) };
+        let ns = until.tv_nsec + libc::c_long::from(limit.subsec_nanos().cast_signed());
+        let seconds = libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX);
+        until.tv_sec = until.tv_sec.saturating_add(seconds).saturating_add(ns / 1_000_000_000);
+        until.tv_nsec = ns % 1_000_000_000;
+        // With an absolute time, as the standard library's threads wait.
+        let operation = libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG;
+        let (word, none) = (self.0.as_ptr(), std::ptr::null::<u32>());
         // SAFETY: the word and the time are only read.
-        unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), operation, 0, &raw const limit) };
+        unsafe { libc::syscall(libc::SYS_futex, word, operation, 0, &raw const until, none, u32::MAX) };
         self.0.swap(0, AcqRel);
     }
 }
