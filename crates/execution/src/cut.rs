@@ -2,6 +2,7 @@
 
 use crate::activities::{Activities, ActivityNumbers};
 use crate::messages::{Call, Communication};
+use crate::samples::RegionPath;
 use crate::track_builder::TrackBuilder;
 use crate::{
     CutWait, Execution, Group, Hold, Holders, Loss, NO_TIME, OsTotals, Region, RegionIndex, Span, TaskIndex,
@@ -129,8 +130,9 @@ impl Execution {
         // Wakers and holders are those of the whole.
         thread_waits.part = Some((begin, end));
         let of_region = std::mem::take(&mut samples.of_region).into_iter();
-        let kept = of_region.map(|(region, path)| (part.region(region), path));
+        let kept = of_region.map(|(region, path)| (part.region(region), part.of_path(path)));
         samples.of_region = kept.filter(|(region, _)| region.is_some()).collect();
+        samples.renumber_levels(|task| part.task(task), |region| part.region(region));
         let of_task = std::mem::take(&mut samples.of_task).into_iter();
         let kept = of_task.map(|(task, path)| (part.task(task), path));
         samples.of_task = kept.filter(|(task, _)| task.is_some()).collect();
@@ -236,6 +238,11 @@ impl Part {
 
     fn region(&self, region: RegionIndex) -> RegionIndex {
         self.regions.get(region.index()).copied().unwrap_or(RegionIndex::NONE)
+    }
+
+    fn of_path(&self, path: RegionPath) -> RegionPath {
+        let (parent_region, parent_task) = (self.region(path.parent_region), self.task(path.parent_task));
+        RegionPath { parent_region, parent_task, ..path }
     }
 
     /// Cuts a stretch of time; false if nothing of it is left.
@@ -369,10 +376,11 @@ impl Part {
 
 #[cfg(test)]
 mod tests {
+    use crate::samples::{Level, NewSample};
     use crate::{
         Change, Execution, ExecutionBuilder, Observer, Section, SiteIndex, State, TaskIndex, TypeIndex,
     };
-    use crate::{NO_TIME, RegionIndex, TaskStatus, ThreadIndex};
+    use crate::{NO_TIME, PathIndex, RegionIndex, TaskStatus, ThreadIndex};
 
     /// A region from 10 to 90 with two tasks: one from 20 to 30, one from 40 to 70.
     fn execution() -> Execution {
@@ -483,5 +491,61 @@ mod tests {
                 assert_eq!(of(2), State::NotStarted, "from {begin} to {end}");
             }
         }
+    }
+
+    /// Task 0 and region 0 are over before the part; region 2 begins in task 1, which is in region 1.
+    #[test]
+    fn samples_are_of_the_tasks_and_regions_of_the_part() {
+        let mut builder = ExecutionBuilder::new();
+        let process = builder.add_process("node.1", 5);
+        let thread = builder.add_thread(process, 5);
+        let [none, outer, inner] = [RegionIndex::NONE, RegionIndex(1), RegionIndex(2)];
+        let begins = |region: RegionIndex, parent: RegionIndex| Change::RegionBegins {
+            region,
+            parent,
+            site: SiteIndex::NONE,
+            requested: 1,
+        };
+        let creates = |task: TaskIndex| Change::TaskCreated {
+            task,
+            ty: TypeIndex(0),
+            parent: TaskIndex::NONE,
+            region: RegionIndex(0),
+        };
+        let task = TaskIndex(1);
+        let of_task =
+            Change::RegionPath { region: inner, path: PathIndex(0), parent_region: outer, parent_task: task };
+        for (at, change) in [
+            (0, begins(RegionIndex(0), none)),
+            (5, creates(TaskIndex(0))),
+            (6, Change::TaskStarts { task: TaskIndex(0) }),
+            (8, Change::TaskEnds { task: TaskIndex(0) }),
+            (10, Change::RegionEnds { region: RegionIndex(0) }),
+            (20, begins(outer, none)),
+            (25, creates(task)),
+            (30, Change::TaskStarts { task }),
+            (40, begins(inner, outer)),
+            (40, of_task),
+            (90, Change::RegionEnds { region: inner }),
+            (95, Change::TaskEnds { task }),
+            (99, Change::RegionEnds { region: outer }),
+        ] {
+            builder.event(thread, at);
+            builder.change(thread, at, change);
+        }
+        let levels = [
+            Level { first: 0, end: 1, region: inner, task: TaskIndex::NONE },
+            Level { first: 1, end: 2, region: outer, task },
+        ];
+        let (weight_ns, flags, state, addresses) = (1, 0, 0, &[7, 8]);
+        builder.sample(&NewSample { thread, at: 50, weight_ns, flags, state, levels: &levels, addresses });
+        let mut execution = builder.finish();
+        execution.cut(15, 60);
+        let samples = &execution.samples;
+        let found: Vec<_> =
+            samples.levels(&samples.rows[0]).iter().map(|level| (level.region, level.task)).collect();
+        assert_eq!(found, [(RegionIndex(1), TaskIndex::NONE), (RegionIndex(0), TaskIndex(0))]);
+        let path = samples.of_region[&RegionIndex(1)];
+        assert_eq!((path.parent_region, path.parent_task), (RegionIndex(0), TaskIndex(0)));
     }
 }

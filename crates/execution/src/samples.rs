@@ -114,6 +114,17 @@ impl Samples {
         self.of_calls.entry((thread, site)).or_default().push((at, path));
     }
 
+    /// Gives the tasks and regions of all levels new numbers.
+    pub(crate) fn renumber_levels(
+        &mut self,
+        task: impl Fn(TaskIndex) -> TaskIndex,
+        region: impl Fn(RegionIndex) -> RegionIndex,
+    ) {
+        for level in &mut self.levels {
+            (level.task, level.region) = (task(level.task), region(level.region));
+        }
+    }
+
     /// The earliest path of a wait of a thread, if any is known.
     pub fn first_path_of(&self, thread: ThreadIndex) -> Option<PathIndex> {
         let of_thread = self.of_calls.iter().filter(|((of, _), _)| *of == thread);
