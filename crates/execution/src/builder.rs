@@ -30,8 +30,8 @@ pub struct ExecutionBuilder {
     execution: Execution,
     open: Vec<OpenThread>,
     holders: Vec<Option<Hold>>,
-    /// Holders with a release that has not been reported although the next holder has the object.
-    superseded: Vec<(ObjectIndex, ThreadIndex, u64)>,
+    /// Holders with a release that has not been reported although the next holder has the object, since when.
+    superseded: FxHashMap<(ObjectIndex, ThreadIndex), u64>,
     ordinals: FxHashMap<(ThreadIndex, RegionIndex, TypeIndex), u32>,
     messages: MessagesBuilder,
     thread_waits: ThreadWaitsBuilder,
@@ -371,6 +371,8 @@ impl ExecutionBuilder {
 
     fn acquires(&mut self, thread: ThreadIndex, at: u64, object: ObjectIndex, site: SiteIndex) {
         let task = self.open[thread.index()].current().task;
+        // A thread that takes it again has released it before, and the report of that is lost.
+        self.superseded.remove(&(object, thread));
         let holder = grown(&mut self.holders, object.index(), &None);
         match holder {
             Some(held) if held.thread == thread => {
@@ -384,7 +386,7 @@ impl ExecutionBuilder {
             Some(held) => {
                 // The runtime reports a release after it has happened, so the next holder may be
                 // reported first.
-                self.superseded.push((object, held.thread, at));
+                self.superseded.insert((object, held.thread), at);
                 self.execution.holds.to_mut().push(Hold { end: at.max(held.start), ..*held });
                 self.open[held.thread.index()].depths.retain(|(o, _)| *o != object);
             }
@@ -394,9 +396,7 @@ impl ExecutionBuilder {
     }
 
     fn releases(&mut self, thread: ThreadIndex, at: u64, object: ObjectIndex) {
-        let late = self.superseded.iter().position(|(o, t, _)| *o == object && *t == thread);
-        if let Some(late) = late {
-            let (_, _, since) = self.superseded.swap_remove(late);
+        if let Some(since) = self.superseded.remove(&(object, thread)) {
             let ns = at.saturating_sub(since);
             self.execution.anomalies.late_releases.count(ns);
             return;
@@ -694,5 +694,36 @@ impl Execution {
                 own[initial].worker = true;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The report of the first release is lost, and the next one of that thread is not taken for it.
+    #[test]
+    fn a_lost_release_hides_no_later_one() {
+        let mut builder = ExecutionBuilder::new();
+        let process = builder.add_process("host.1", 1);
+        let [first, second] = [1, 2].map(|tid| builder.add_thread(process, tid));
+        let object = ObjectIndex(0);
+        let takes = |site| Change::Acquires { object, site: SiteIndex(site) };
+        for (thread, at, change) in [
+            (first, 10, takes(1)),
+            (second, 20, takes(2)),
+            (second, 30, Change::Releases { object }),
+            (first, 40, takes(3)),
+            (first, 50, Change::Releases { object }),
+            (second, 90, takes(4)),
+            (second, 95, Change::Releases { object }),
+        ] {
+            builder.event(thread, at);
+            builder.change(thread, at, change);
+        }
+        let execution = builder.finish();
+        let holds: Vec<_> = execution.holds.iter().map(|hold| (hold.site.0, hold.start, hold.end)).collect();
+        assert_eq!(holds, [(1, 10, 20), (2, 20, 30), (3, 40, 50), (4, 90, 95)]);
+        assert_eq!(execution.anomalies.late_releases.count, 0);
     }
 }
