@@ -144,14 +144,26 @@ fn mark_selected(execution: &mut Execution, trace: &Trace, threads: &[ThreadInde
 /// Adds the numbers of played and lost events to the threads. Recorders without a stream of their own count losses in the
 /// metadata.
 fn add_counts(execution: &mut Execution, trace: &Trace, threads: &[ThreadIndex], counts: &Counts) {
-    for (thread, events) in threads.iter().zip(&counts.per_stream) {
-        execution.threads[thread.index()].events = *events;
+    let played = of_threads(execution, threads.iter().zip(counts.per_stream.iter().copied()));
+    let in_metadata = trace.streams().iter().map(|stream| stream.metadata.recorder.lost_events);
+    let lost = of_threads(execution, threads.iter().zip(in_metadata));
+    for thread in threads {
+        let row = &mut execution.threads[thread.index()];
+        row.events = played[thread.index()];
+        row.lost_events = lost[thread.index()].max(row.lost_events);
     }
-    for (stream, thread) in trace.streams().iter().zip(threads) {
-        let in_metadata = stream.metadata.recorder.lost_events;
-        let lost = &mut execution.threads[thread.index()].lost_events;
-        *lost = in_metadata.max(*lost);
+}
+
+/// Sums of numbers of streams by their threads, of which one may have several streams.
+fn of_threads<'a>(
+    execution: &Execution,
+    of_streams: impl Iterator<Item = (&'a ThreadIndex, u64)>,
+) -> Vec<u64> {
+    let mut sums = vec![0_u64; execution.threads.len()];
+    for (thread, number) in of_streams {
+        sums[thread.index()] = sums[thread.index()].saturating_add(number);
     }
+    sums
 }
 
 fn stream_infos(trace: &Trace, threads: &[ThreadIndex]) -> Vec<StreamInfo> {
@@ -182,4 +194,20 @@ fn lacks_resting(trace: &Trace) -> bool {
 fn events_by_model(counts: &Counts) -> Vec<(&'static str, u64)> {
     let all = MODELS.iter().map(|model| (model.name, counts.per_model[model.letter as usize]));
     all.filter(|(_, events)| *events > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskscope_execution::ExecutionBuilder;
+
+    #[test]
+    fn a_thread_has_the_events_of_all_its_streams() {
+        let mut builder = ExecutionBuilder::new();
+        let process = builder.add_process("host.1", 1);
+        let [one, other] = [1, 2].map(|tid| builder.add_thread(process, tid));
+        let execution = builder.finish();
+        let sums = of_threads(&execution, [(&one, 3), (&other, 5), (&one, 0), (&one, 4)].into_iter());
+        assert_eq!(sums, [7, 5]);
+    }
 }

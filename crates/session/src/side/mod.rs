@@ -21,6 +21,8 @@ pub(crate) fn add_facts(trace: &Trace, threads: &Threads, devices: &Devices, exe
     ranks::add_ranks(trace, threads, execution);
     for (stream, thread) in trace.streams().iter().zip(threads) {
         let since = stream.asleep_since_ns().map(|since| since.max(0) as u64);
-        execution.threads[thread.index()].asleep_since = since;
+        // A thread may have several streams, not all of them with signs of life.
+        let known = &mut execution.threads[thread.index()].asleep_since;
+        *known = since.max(*known);
     }
 }
