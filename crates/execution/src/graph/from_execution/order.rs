@@ -6,6 +6,7 @@ use crate::graph::NONE;
 use crate::{Execution, ProcessIndex, RegionIndex, State, TaskIndex};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
 
 /// Maximum members of a team for all arrivals; a barrier of a larger team has its last arrival only.
 const MAX_ARRIVALS: usize = 32;
@@ -77,9 +78,8 @@ impl Maker<'_> {
                     let parent =
                         if task.is_some() { (task, 0, RegionIndex::NONE) } else { (task, worker, region) };
                     let awaited = children.get_mut(&parent).map_or(Vec::new(), |list| {
-                        let ended =
-                            list.partition_point(|child| self.stretches[*child as usize].end <= start);
-                        list.drain(..ended).collect()
+                        let first = first_ended(&self.stretches, list, start);
+                        list.split_off(first)
                     });
                     for child in awaited {
                         unawaited.done(child);
@@ -121,7 +121,7 @@ impl Maker<'_> {
         let others = team.iter().filter(|worker| **worker != own);
         let mut arrivals: Vec<u32> =
             others.filter_map(|worker| self.last_before(*worker as usize, at)).collect();
-        arrivals.sort_by_key(|other| std::cmp::Reverse(self.stretches[*other as usize].end));
+        arrivals.sort_by_key(|other| Reverse(self.stretches[*other as usize].end));
         if arrivals.len() > MAX_ARRIVALS {
             arrivals.truncate(1);
         }
@@ -130,7 +130,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Last stretches of explicit tasks by their creators, in the order of their ends.
+    /// Last stretches of explicit tasks by their creators, those that ended last first.
     fn children(&self, last: &OfTasks) -> FxHashMap<(TaskIndex, u32, RegionIndex), Vec<u32>> {
         let tasks = &self.execution.tasks;
         let mut children: FxHashMap<_, Vec<u32>> = FxHashMap::default();
@@ -146,7 +146,7 @@ impl Maker<'_> {
             children.entry(parent).or_default().push(last);
         }
         for list in children.values_mut() {
-            list.sort_by_cached_key(|number| self.stretches[*number as usize].end);
+            list.sort_by_cached_key(|number| Reverse(self.stretches[*number as usize].end));
         }
         children
     }
@@ -160,7 +160,7 @@ impl Maker<'_> {
             tasks.by_worker.entry(key).or_default().push(last);
         }
         for list in tasks.by_worker.values_mut() {
-            list.sort_by_cached_key(|number| (self.stretches[*number as usize].end, *number));
+            list.sort_by_cached_key(|number| Reverse((self.stretches[*number as usize].end, *number)));
         }
         tasks
     }
@@ -221,9 +221,15 @@ impl Maker<'_> {
     }
 }
 
+/// Where those that ended by a time begin in a list of stretches, of which those that ended last are first: what is taken
+/// from the end of a list moves no others.
+fn first_ended(stretches: &[Stretch], list: &[u32], by: u64) -> usize {
+    list.partition_point(|number| stretches[*number as usize].end > by)
+}
+
 /// Explicit tasks that no barrier has waited for yet.
 struct Unawaited {
-    /// Their last stretches in the order of their ends.
+    /// Their last stretches, those that ended last first.
     by_worker: FxHashMap<(RegionIndex, u32), Vec<u32>>,
     /// Per stretch: whether a taskwait has waited for it.
     done: Vec<bool>,
@@ -239,8 +245,8 @@ impl Unawaited {
         let mut taken = Vec::new();
         for worker in workers {
             let Some(list) = self.by_worker.get_mut(&(region, *worker)) else { continue };
-            let ended = list.partition_point(|number| stretches[*number as usize].end <= by);
-            taken.extend(list.drain(..ended).filter(|number| !self.done[*number as usize]));
+            let first = first_ended(stretches, list, by);
+            taken.extend(list.drain(first..).filter(|number| !self.done[*number as usize]));
         }
         taken
     }
