@@ -52,13 +52,15 @@ fn was_off(thread: &Watched, (start, end): (u64, u64)) -> Option<bool> {
     let within = |times: &[(u64, u64)]| -> u64 {
         let first = times.partition_point(|time| time.1 <= start);
         let inside = times[first..].iter().take_while(|time| time.0 < end);
-        inside.map(|time| time.1.min(end) - time.0.max(start)).sum()
+        total(inside.map(|time| time.1.min(end).saturating_sub(time.0.max(start))))
     };
-    let in_sums = |sums: &[RunDelay]| -> u64 { sums.iter().map(|sum| taken(sum, start, end)).sum() };
+    let in_sums = |sums: &[RunDelay]| total(sums.iter().map(|sum| taken(sum, start, end)));
     let times = &thread.times;
-    let blocked = within(&times.blocked) + in_sums(&times.blocked_sums);
-    let off = blocked + within(&times.runnable) + in_sums(&times.run_delays);
-    let is_off = 2 * blocked >= all && off + MAX_RUNNING_NS.max(all / STOP_PER_RUNNING) >= all;
+    let blocked = within(&times.blocked).saturating_add(in_sums(&times.blocked_sums));
+    let runnable = within(&times.runnable).saturating_add(in_sums(&times.run_delays));
+    let off = blocked.saturating_add(runnable);
+    let running = MAX_RUNNING_NS.max(all / STOP_PER_RUNNING);
+    let is_off = blocked >= all.div_ceil(2) && off.saturating_add(running) >= all;
     Some(is_off && !slept_through(&times.blocked, (start, end)))
 }
 
@@ -66,6 +68,11 @@ fn was_off(thread: &Watched, (start, end): (u64, u64)) -> Option<bool> {
 fn slept_through(blocked: &[(u64, u64)], (start, end): (u64, u64)) -> bool {
     let first = blocked.partition_point(|time| time.1 <= end.saturating_add(MAX_WAKE_NS));
     blocked.get(first).is_some_and(|time| time.0.saturating_add(MAX_RUNNING_NS) < start)
+}
+
+/// Their sum; those of a damaged stream may overlap, and be more than all time.
+fn total(parts: impl Iterator<Item = u64>) -> u64 {
+    parts.fold(0, u64::saturating_add)
 }
 
 /// The most of a sum that can have been within an interval.
@@ -175,5 +182,11 @@ mod tests {
         assert_eq!(threads[0].times.blocked_sums[0].ns, 4 * MS);
         assert!(threads[1].times.blocked_sums.is_empty());
         assert!(stops(&[(100, 160)], &mut [summed(30)]).is_empty());
+    }
+
+    #[test]
+    fn times_that_overlap_do_no_harm() {
+        let mut threads = [thread(&[(0, 100), (1, 90), (10, 20)], &[])];
+        assert_eq!(stops(&[(50, 60)], &mut threads), [(50, 60)]);
     }
 }
