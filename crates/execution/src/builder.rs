@@ -97,8 +97,8 @@ impl ExecutionBuilder {
         }
     }
 
-    /// Sets the file that stores tracks with many expected sections instead of memory. To be called before
-    /// the first thread.
+    /// Sets the file that stores tracks with many expected sections instead of memory. To be called when all threads are
+    /// added, and before anything of them is expected or changes.
     pub fn keep_long_tracks_in(&mut self, file: Arc<dyn ColumnFile>) {
         self.storing = Storing::in_file(file, 2 * self.open.len());
     }
