@@ -49,10 +49,12 @@ pub(crate) struct Rows<'a> {
 
 /// Appends the violations of times and order.
 pub(crate) fn check(graph: &TaskGraph, rows: &Rows<'_>, errors: &mut Vec<GraphError>) {
+    // Whether more are looked for.
     let mut add = |table, row: u32, field, text| {
         if errors.len() < MAX_ERRORS {
             errors.push(GraphError { table, row: row as usize, field, text });
         }
+        errors.len() < MAX_ERRORS
     };
     let too_late = |time: u64| format!("{time} is beyond the clock's range of 2^63 - 1 ns");
     let mut capacity = 0_u64;
@@ -168,7 +170,10 @@ pub(crate) fn check(graph: &TaskGraph, rows: &Rows<'_>, errors: &mut Vec<GraphEr
                         "task {id} starts at {start}, before its input, data {read}, is available on its node at {available}"
                     ),
                 };
-                add(Table::Tasks, rows.tasks[task], "inputs", text);
+                // To look for a cycle takes long.
+                if !add(Table::Tasks, rows.tasks[task], "inputs", text) {
+                    return;
+                }
             }
         }
         let created = graph.tasks.created(task);
