@@ -4,6 +4,7 @@ use super::{Concern, MessagesBuilder, NO_RANK};
 use crate::messages::{Call, PeerWait, PeerWaitKind};
 use crate::{ProcessIndex, ThreadIndex};
 use rustc_hash::FxHashMap;
+use std::cell::OnceCell;
 use taskscope_event::models::messages::{FUNCTIONS, polls};
 
 impl MessagesBuilder {
@@ -35,10 +36,11 @@ impl MessagesBuilder {
                 concerns.entry(concern.comm).or_default().push(concern);
             }
         }
+        let calls_of = OnceCell::new();
         let waits: Vec<_> = (concerns.into_values())
             .flat_map(|mut concerns| {
                 concerns.sort_by_key(|concern| self.communication.calls[concern.call as usize].start);
-                self.waits_on_one(&concerns, by_rank)
+                self.waits_on_one(&concerns, by_rank, &calls_of)
             })
             .collect();
         for (call, kind, culprit, until) in waits {
@@ -46,11 +48,13 @@ impl MessagesBuilder {
         }
     }
 
-    /// The same for one window or port; its relevant calls are given by their begins.
+    /// The same for one window or port; its relevant calls are given by their begins, and `calls_of` has those of all processes
+    /// once they are asked for.
     fn waits_on_one(
         &self,
         concerns: &[Concern],
         by_rank: &FxHashMap<(u64, u32), ProcessIndex>,
+        calls_of: &OnceCell<FxHashMap<ProcessIndex, Vec<u32>>>,
     ) -> Vec<(u32, PeerWaitKind, ProcessIndex, u64)> {
         let calls = &self.communication.calls;
         let start = |concern: &Concern| calls[concern.call as usize].start;
@@ -79,7 +83,6 @@ impl MessagesBuilder {
         // Per process: its last groups, with the calls that gave them.
         let mut groups: FxHashMap<(ProcessIndex, &str), (u32, Vec<ProcessIndex>)> = FxHashMap::default();
         let mut waits = Vec::new();
-        let mut calls_of: FxHashMap<ProcessIndex, Vec<u32>> = FxHashMap::default();
         for concern in concerns {
             let (own, function) = (concern.process, name(concern));
             if function.starts_with("Comm_create_") {
@@ -121,7 +124,7 @@ impl MessagesBuilder {
             let found = found.or_else(|| {
                 // Without one that holds the lock: whether the target called MPI.
                 let target = target.filter(|_| !matches!(function, "Win_start" | "Win_post"))?;
-                let rows = calls_of.entry(target).or_insert_with(|| self.calls_of_process(target));
+                let rows = calls_of.get_or_init(|| self.calls_of_processes()).get(&target)?;
                 let next = rows.partition_point(|row| calls[*row as usize].start <= call.start);
                 let inside = rows[..next].last().is_some_and(|row| calls[*row as usize].end > call.start);
                 let until = calls[*rows.get(next)? as usize].start;
@@ -132,15 +135,17 @@ impl MessagesBuilder {
         waits
     }
 
-    /// Calls of a process by their begins, of all of its threads that have a rank's events.
-    fn calls_of_process(&self, process: ProcessIndex) -> Vec<u32> {
-        let threads: rustc_hash::FxHashSet<ThreadIndex> =
-            self.threads_of.iter().filter(|(_, of)| **of == process).map(|(thread, _)| *thread).collect();
-        let calls = self.communication.calls.iter().enumerate();
-        let mut rows: Vec<u32> =
-            calls.filter(|(_, call)| threads.contains(&call.thread)).map(|(row, _)| row as u32).collect();
-        rows.sort_by_key(|row| self.communication.calls[*row as usize].start);
-        rows
+    /// Calls of each process by their begins, of all of its threads that have a rank's events.
+    fn calls_of_processes(&self) -> FxHashMap<ProcessIndex, Vec<u32>> {
+        let calls = &self.communication.calls;
+        let mut rows_of: FxHashMap<ProcessIndex, Vec<u32>> = FxHashMap::default();
+        for (row, call) in calls.iter().enumerate() {
+            if let Some(process) = self.threads_of.get(&call.thread) {
+                rows_of.entry(*process).or_default().push(row as u32);
+            }
+        }
+        rows_of.values_mut().for_each(|rows| rows.sort_by_key(|row| calls[*row as usize].start));
+        rows_of
     }
 
     /// Extends the wait of the process at a port to the other processes of its communicator.
