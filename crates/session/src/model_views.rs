@@ -106,12 +106,16 @@ fn shown_for(rows: &[ValueRow]) -> FxHashMap<i64, u64> {
         let Values { start, value, end } = &row.values;
         let ends = start.iter().skip(1).chain(std::iter::once(end));
         for ((start, end), value) in start.iter().zip(ends).zip(value.iter()) {
-            *times.entry(*value).or_default() += end.saturating_sub(*start);
+            let sum = times.entry(*value).or_default();
+            *sum = sum.saturating_add(end.saturating_sub(*start));
         }
         times
     };
     let join = |mut left: FxHashMap<i64, u64>, right: FxHashMap<i64, u64>| {
-        right.into_iter().for_each(|(value, ns)| *left.entry(value).or_default() += ns);
+        for (value, ns) in right {
+            let sum = left.entry(value).or_default();
+            *sum = sum.saturating_add(ns);
+        }
         left
     };
     rows.par_iter().map(of_row).reduce(FxHashMap::default, join)

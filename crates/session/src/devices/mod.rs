@@ -139,7 +139,9 @@ fn add_calls(all: &mut Vec<CallThread>, mut thread: CallThread) {
     };
     let names = known.names.len() as u32;
     known.names.append(&mut thread.names);
-    known.calls.extend(thread.calls.into_iter().map(|call| Call { name: call.name + names, ..call }));
+    known
+        .calls
+        .extend(thread.calls.into_iter().map(|call| Call { name: call.name.saturating_add(names), ..call }));
     known.calls.sort_by_key(|call| call.start);
 }
 

@@ -257,7 +257,7 @@ impl<'a> Drawing<'a> {
                 Lane::Task { .. } => last(rows.thread as usize),
             };
             if !rows.rests {
-                rows.ran_ns += end.saturating_sub(rows.since);
+                rows.ran_ns = rows.ran_ns.saturating_add(end.saturating_sub(rows.since));
             }
             rows.levels.iter_mut().for_each(|row| row.end = row.end.max(end));
             self.lane_ends(lane);

@@ -169,7 +169,7 @@ struct Counted {
 
 impl Counted {
     fn clock(&self, at: u64) -> u64 {
-        self.ran_ns + self.since.map_or(0, |since| at.saturating_sub(since))
+        self.ran_ns.saturating_add(self.since.map_or(0, |since| at.saturating_sub(since)))
     }
 
     fn begin(&mut self, id: u32, at: u64, counts: bool) {
@@ -187,7 +187,7 @@ impl Counted {
         let Some(cell) = self.cells.get_mut(&id).filter(|cell| cell.open > 0) else { return };
         cell.open -= 1;
         if cell.open == 0 {
-            cell.ns += now.saturating_sub(cell.since);
+            cell.ns = cell.ns.saturating_add(now.saturating_sub(cell.since));
         }
     }
 }
@@ -351,7 +351,7 @@ impl Counting<'_> {
         let mut rows = Vec::new();
         for (id, cell) in counted.cells.iter().filter(|(_, cell)| cell.ns > 0 || cell.begins > 0) {
             let all = &mut self.rows[*id as usize];
-            all.ns += cell.ns;
+            all.ns = all.ns.saturating_add(cell.ns);
             all.begins += cell.begins;
             all.lanes += 1;
             rows.push(Row { ns: cell.ns, begins: cell.begins, lanes: 1, ..all.clone() });
@@ -371,7 +371,7 @@ impl Counting<'_> {
             }
         };
         self.times.lane_count += 1;
-        self.times.ns += ns;
+        self.times.ns = self.times.ns.saturating_add(ns);
         self.times.lanes.push(LaneTimes { whose, ns, rows });
         if self.times.lanes.len() > 2 * self.options.lanes.max(1024) && matches!(lane, Lane::Task { .. }) {
             self.keep_longest();
@@ -398,7 +398,7 @@ impl Counting<'_> {
                 let first = trace.streams()[stream].first_clock_ns().map_or(0, |first| first.max(0) as u64);
                 let clip = |at: u64| at.clamp(self.range.0, self.range.1.max(self.range.0));
                 lane.ns = clip(last_of(stream as u32)) - clip(first);
-                self.times.ns += lane.ns;
+                self.times.ns = self.times.ns.saturating_add(lane.ns);
             }
         }
         self.keep_longest();
@@ -410,4 +410,24 @@ impl Counting<'_> {
 
 fn longest_first(rows: &mut [Row]) {
     rows.sort_by(|a, b| (a.kind, b.ns, b.begins, &a.name).cmp(&(b.kind, a.ns, a.begins, &b.name)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_of_damaged_traces_are_summed_up_to_the_largest_number() {
+        let mut lane = Counted {
+            showing: Showing::new(Behaviour::Stacked),
+            cells: FxHashMap::default(),
+            ran_ns: u64::MAX - 5,
+            since: Some(0),
+            thread: 0,
+        };
+        assert_eq!((lane.clock(3), lane.clock(1 << 62)), (u64::MAX - 2, u64::MAX));
+        lane.cells.insert(7, Cell { ns: u64::MAX - 1, begins: 1, open: 1, since: 0 });
+        lane.end(7, 1 << 62);
+        assert_eq!(lane.cells[&7].ns, u64::MAX);
+    }
 }
