@@ -1,5 +1,6 @@
 //! The CPUs that processes and threads have, from the side streams of processes and from the metadata of streams.
 
+use super::thread_ids::threads_by_id;
 use crate::recorders::RecorderName;
 use rustc_hash::FxHashMap;
 use taskscope_event::models::system;
@@ -15,15 +16,16 @@ pub(crate) fn add_cpus(
     processes: &FxHashMap<RecorderName, ProcessIndex>,
     execution: &mut Execution,
 ) {
+    let by_id = threads_by_id(execution);
     for location in trace.locations().iter().filter(|location| location.metadata["kind"] == "os-time") {
         let metadata = &location.metadata;
         let name = metadata["loom"].as_str().map(str::to_owned).zip(metadata["pid"].as_i64());
         let Some(process) = name.and_then(|name| processes.get(&name)) else { continue };
         let read = Read::of(location);
         for (tid, masks) in read.threads {
-            let mut rows = execution.threads.iter_mut();
             // Two recorders of a process found the same.
-            if let Some(thread) = rows.find(|row| row.process == *process && row.tid == tid) {
+            if let Some(thread) = by_id.get(&(*process, tid)).and_then(|threads| threads.first()) {
+                let thread = &mut execution.threads[thread.index()];
                 thread.cpus = longest(masks, thread.last);
             }
         }

@@ -4,6 +4,7 @@ mod cpus;
 mod os_time;
 mod ranks;
 mod stops;
+mod thread_ids;
 
 use crate::devices::work::device_waits;
 use crate::playing::threads::Threads;

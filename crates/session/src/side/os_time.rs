@@ -1,6 +1,7 @@
 //! Times off the CPU, from the side stream that each recorded process has.
 
 use super::stops::{Watched, apply_stops};
+use super::thread_ids::threads_by_id;
 use crate::recorders::RecorderName;
 use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_event::models::system;
@@ -44,6 +45,7 @@ pub(crate) fn add_os_times(
     execution: &mut Execution,
 ) -> KnownTimes {
     let mut final_times = KnownTimes::default();
+    let by_id = threads_by_id(execution);
     let of_kind = trace.locations().iter().filter(|location| location.metadata["kind"] == "os-time");
     let mut locations: Vec<(&Location, Read)> = of_kind.map(|location| (location, read(location))).collect();
     // Of two recorders of a process, the one with known times goes first.
@@ -53,8 +55,10 @@ pub(crate) fn add_os_times(
         let is_final = read.is_final();
         let Read { rows, kept, cpus } = read;
         let (mut threads, mut watched) = (Vec::new(), Vec::new());
+        let process = process_of(processes, location);
         for (tid, mut own) in rows {
-            if let Some(thread) = find(processes, execution, location, tid as i64) {
+            let of_id = process.and_then(|process| by_id.get(&(process, tid as i64)));
+            if let Some(thread) = of_id.and_then(|threads| find(execution, threads)) {
                 let (known, taken) = (own.known, std::mem::take(&mut own.taken));
                 if known.is_some() {
                     final_times.add(thread, taken);
@@ -122,20 +126,20 @@ impl KnownTimes {
 /// Start, end, and cause.
 type TakenTime = (u64, u64, SystemCause);
 
-/// The thread, unless its times are known already: two recorders of a process report the same.
-fn find(
+/// The process of a side stream.
+fn process_of(
     processes: &FxHashMap<RecorderName, ProcessIndex>,
-    execution: &Execution,
     location: &Location,
-    tid: i64,
-) -> Option<ThreadIndex> {
+) -> Option<ProcessIndex> {
     let metadata = &location.metadata;
-    let (loom, pid) = (metadata["loom"].as_str()?, metadata["pid"].as_i64()?);
-    let process = *processes.get(&(loom.to_owned(), pid))?;
-    let row = execution.threads.iter().position(|thread| {
-        thread.tid == tid && thread.os_source == OsSource::Unknown && thread.process == process
-    });
-    row.map(|row| ThreadIndex(row as u32))
+    let name = (metadata["loom"].as_str()?.to_owned(), metadata["pid"].as_i64()?);
+    processes.get(&name).copied()
+}
+
+/// The first of the threads with an id, unless its times are known already: two recorders of a process report the same.
+fn find(execution: &Execution, threads: &[ThreadIndex]) -> Option<ThreadIndex> {
+    let is_unknown = |thread: &ThreadIndex| execution.threads[thread.index()].os_source == OsSource::Unknown;
+    threads.iter().copied().find(is_unknown)
 }
 
 /// Content of a side stream.
