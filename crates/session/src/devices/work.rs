@@ -151,11 +151,16 @@ struct Row {
     may_block: bool,
 }
 
+/// Rows of which the latest end is kept.
+const BLOCK: usize = 64;
+
 /// The operations of a process's queues that took time, by their starts.
 struct Operations {
     rows: Vec<Row>,
     /// The latest end up to each row.
     latest_ends: Vec<u64>,
+    /// The latest end of each block of rows.
+    ends_of_blocks: Vec<u64>,
     /// Rows by their ends.
     by_end: Vec<u32>,
     /// Rows by the queue's number and the operation's number in it.
@@ -196,7 +201,9 @@ impl Operations {
         }
         let mut by_end: Vec<u32> = (0..rows.len() as u32).collect();
         by_end.sort_by_key(|row| rows[*row as usize].end);
-        let mut known = Operations { rows, latest_ends, by_end, numbers, first };
+        let latest_end = |block: &[Row]| block.iter().map(|row| row.end).max().unwrap_or(0);
+        let ends_of_blocks = rows.chunks(BLOCK).map(latest_end).collect();
+        let mut known = Operations { rows, latest_ends, ends_of_blocks, by_end, numbers, first };
         known.find_predecessors(devices, &order);
         known
     }
@@ -272,11 +279,16 @@ impl Operations {
         part: &mut impl FnMut(u64, u64, Option<&Row>),
     ) {
         let mut at = begin;
-        let first = self.latest_ends.partition_point(|end| *end <= begin);
-        let inside = self.rows[first..].iter().take_while(|operation| operation.start < finish);
-        for operation in inside.filter(|operation| is_meant(operation)) {
+        let mut row = self.latest_ends.partition_point(|end| *end <= begin);
+        while let Some(operation) = self.rows.get(row).filter(|of| of.start < finish && at < finish) {
+            // One that runs long has many behind it that have ended.
+            if row.is_multiple_of(BLOCK) && self.ends_of_blocks[row / BLOCK] <= at {
+                row += BLOCK;
+                continue;
+            }
+            row += 1;
             let (start, end) = (operation.start.max(at), operation.end.min(finish));
-            if start >= end {
+            if start >= end || !is_meant(operation) {
                 continue;
             }
             if start > at {
@@ -442,5 +454,42 @@ mod tests {
             work.operations.iter().map(|of| (of.name.as_str(), of.submitter, of.after)).collect();
         let known = Some(submitter);
         assert_eq!(reported, [("a on q", known, None), ("b on q", known, Some(0)), ("c on q", None, None)]);
+    }
+
+    /// An operation that runs all the time, and many short ones of the waiting thread.
+    #[test]
+    fn a_wait_in_a_long_operation_is_split_by_the_short_ones_in_it() {
+        let operation = |start, end, thread, name| Operation {
+            append: 1,
+            start,
+            end,
+            thread,
+            name,
+            kind: kind::KERNEL,
+            ..Operation::default()
+        };
+        let short = (1..=300).map(|row| operation(100 * row + 10, 100 * row + 60, 70, 2));
+        let queue = Queue {
+            name: "q".into(),
+            pid: Some(7),
+            operations: [operation(5, 40_000, 71, 1)].into_iter().chain(short).collect(),
+            names: vec![String::new(), "long".into(), "short".into()],
+            ..Queue::default()
+        };
+        let known = Operations::of(&Devices { queues: vec![queue], ..Devices::default() }, 7, 0);
+        for (begin, finish) in [(2, 90), (15_000, 15_300), (15_030, 29_999), (29_000, 41_000)] {
+            let mut parts: Vec<(u64, u64, Option<String>)> = Vec::new();
+            known.split(70, (begin, finish), |start, end, row| {
+                parts.push((start, end, row.map(|row| row.name.clone())));
+            });
+            let name_at = |at: u64| match at % 100 {
+                10..60 if (110..30_060).contains(&at) => Some("short on q"),
+                _ => (5..40_000).contains(&at).then_some("long on q"),
+            };
+            let found = parts
+                .iter()
+                .flat_map(|(start, end, name)| (*start..*end).map(move |at| (at, name.as_deref())));
+            assert!(found.eq((begin..finish).map(|at| (at, name_at(at)))), "{begin}..{finish}: {parts:?}");
+        }
     }
 }
