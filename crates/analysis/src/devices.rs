@@ -88,7 +88,7 @@ pub fn reaches_into((start, end): (u64, u64), part: (u64, u64)) -> bool {
 }
 
 /// Running operations from a time on: kernels, and transfers.
-type Step = (u64, u32, u32);
+type Step = (u64, i32, i32);
 
 fn is_timed(operation: &&Operation) -> bool {
     operation.lane.is_some()
@@ -103,11 +103,12 @@ fn steps<'a>(operations: impl Iterator<Item = &'a Operation>) -> Vec<Step> {
         edges.push((operation.end, -kernel, -transfer));
     }
     edges.sort_unstable_by_key(|edge| edge.0);
-    let (mut kernels, mut transfers) = (0u32, 0u32);
+    // The end of an operation without duration may come before its begin.
+    let (mut kernels, mut transfers) = (0, 0);
     let mut steps: Vec<Step> = Vec::with_capacity(edges.len());
     for (at, kernel, transfer) in edges {
-        kernels = kernels.saturating_add_signed(kernel);
-        transfers = transfers.saturating_add_signed(transfer);
+        kernels += kernel;
+        transfers += transfer;
         match steps.last_mut() {
             Some(last) if last.0 == at => (last.1, last.2) = (kernels, transfers),
             _ => steps.push((at, kernels, transfers)),
@@ -183,9 +184,9 @@ fn idle_while_waiting(time: &mut QueueTime, from: u64, to: u64, device: &[Step])
         let next = device.get(index).map_or(to, |step| step.0.min(to));
         let (_, kernels, transfers) = index.checked_sub(1).map_or((0, 0, 0), |before| device[before]);
         let place = match (kernels, transfers) {
-            (0, 0) => &mut time.dependency_bound,
-            (0, _) => &mut time.transfer_bound,
-            _ => &mut time.device_busy,
+            (1.., _) => &mut time.device_busy,
+            (_, 1..) => &mut time.transfer_bound,
+            _ => &mut time.dependency_bound,
         };
         *place += next - at;
         at = next;
@@ -309,6 +310,19 @@ mod tests {
             }
         }
         assert_eq!(ledgers[1].time.total(), 180);
+    }
+
+    #[test]
+    fn operations_without_duration_keep_no_device_busy() {
+        // So many and so mixed that sorting moves begins and ends of one time past each other.
+        let instants = (0..1000).map(|number| 10 + number * 7919 % 1000);
+        let second = instants.map(|at| operation(kind::KERNEL, at, at, at)).collect();
+        let first = vec![operation(kind::KERNEL, 5, 2000, 2100)];
+        let devices = Devices { queues: vec![queue("a", first), queue("b", second)], ..Devices::default() };
+        assert_eq!(
+            ledgers(&devices, ALL)[0].time,
+            QueueTime { kernels: 100, dependency_bound: 1995, ..QueueTime::default() }
+        );
     }
 
     #[test]
