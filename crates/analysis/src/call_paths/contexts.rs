@@ -1,6 +1,6 @@
 //! Roots of the bodies of regions and tasks in the tree: their creation paths, stitched.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_execution::samples::CreationPath;
 use taskscope_execution::{
     Execution, Group, PathIndex, Place, PlaceKind, ProcessIndex, RegionIndex, Section, SiteIndex, State,
@@ -328,13 +328,14 @@ impl<'a> Contexts<'a> {
     /// Without recursion: chains of tasks may be as long as a trace.
     fn resolve(&mut self, tree: &mut Tree, wanted: Wanted) -> ContextId {
         let mut open = Vec::new();
+        let mut met = FxHashSet::default();
         let mut now = wanted;
         let mut outer = loop {
             if let Some(known) = self.known(now) {
                 break known;
             }
             // A damaged trace may contain a cycle.
-            if open.contains(&now) || open.len() > 1 << 20 {
+            if !met.insert(now) || open.len() > 1 << 20 {
                 break OUTSIDE;
             }
             open.push(now);
@@ -499,7 +500,7 @@ fn is_runtime(path: &str) -> bool {
     ["libomp.so", "libomp5", "libiomp5.so", "libgomp.so"].iter().any(|runtime| name.starts_with(runtime))
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Wanted {
     Outside,
     Region(RegionIndex),
