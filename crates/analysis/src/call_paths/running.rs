@@ -71,11 +71,13 @@ pub fn give_to_running(
     borders.retain(|at| (start..=end).contains(at));
     borders.sort_unstable();
     borders.dedup();
+    // Those that run, by begin: few of a wait with many tasks at a time.
+    let (mut coming, mut now) = (running.into_iter().peekable(), Vec::<Life>::new());
     for pair in borders.windows(2) {
-        let now: Vec<TaskIndex> = (running.iter())
-            .filter(|(from, to, _)| *from <= pair[0] && *to >= pair[1])
-            .map(|(_, _, task)| *task)
-            .collect();
+        while let Some(life) = coming.next_if(|(from, ..)| *from <= pair[0]) {
+            now.push(life);
+        }
+        now.retain(|(_, to, _)| *to >= pair[1]);
         let length = pair[1] - pair[0];
         if now.is_empty() {
             let nobody = tree.child(ROOT, Frame::state(Marker::Nobody));
@@ -83,7 +85,7 @@ pub fn give_to_running(
             continue;
         }
         let count = now.len() as u64;
-        for (number, task) in now.iter().enumerate() {
+        for (number, (.., task)) in now.iter().enumerate() {
             let part = turns_of(number as u64, count, pair[0], pair[1]);
             let context = contexts.created_at(tree, *task);
             let body = contexts.body(tree, context);
