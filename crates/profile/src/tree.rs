@@ -200,7 +200,17 @@ impl Tree {
 
     /// The node of a path below `from`, outermost frame first.
     pub fn descend(&mut self, from: NodeId, frames: impl IntoIterator<Item = Frame>) -> NodeId {
-        frames.into_iter().fold(from, |node, frame| self.child(node, frame))
+        let (mut node, mut frames) = (from, frames.into_iter());
+        while let Some(frame) = frames.next() {
+            let inner = self.child(node, frame);
+            if inner == node {
+                // Steps further in might exist here, in other paths.
+                self.unfit += frames.count() as u64;
+                break;
+            }
+            node = inner;
+        }
+        node
     }
 
     /// The child of `parent` by this frame, if there is one.
@@ -308,9 +318,19 @@ impl Tree {
     ) -> Vec<NodeId> {
         let mut became = Vec::with_capacity(other.len());
         became.push(ROOT);
+        // Whether a node, or one further out, found no room: steps further in might exist here, in other paths.
+        let mut is_cut = vec![false];
         for node in other.ids() {
-            let parent = became.get(other.parent(node).0 as usize).copied().unwrap_or(ROOT);
-            became.push(place(self, parent, other.frame(node)));
+            let outer = other.parent(node).0 as usize;
+            let parent = became.get(outer).copied().unwrap_or(ROOT);
+            let unfit = self.unfit;
+            if is_cut.get(outer) == Some(&true) {
+                self.unfit += 1;
+                became.push(parent);
+            } else {
+                became.push(place(self, parent, other.frame(node)));
+            }
+            is_cut.push(self.unfit > unfit);
         }
         for (node, here) in std::iter::once(ROOT).chain(other.ids()).zip(&became) {
             for (metric, value) in other.values(node) {
@@ -382,6 +402,25 @@ mod tests {
         assert_eq!(tree.value(ROOT, Metric::WORK), 500);
         assert!(tree.unfit() >= 100);
         assert_eq!(capacity, (tree.nodes.capacity(), tree.cells.capacity(), tree.slots.capacity()));
+    }
+
+    #[test]
+    fn paths_that_do_not_fit_are_not_taken_for_others() {
+        let [main, outer, inner] = [1, 2, 3].map(|offset| Frame::user(0, offset));
+        let full = || {
+            let mut tree = Tree::with_limit(3, 8);
+            tree.descend(ROOT, [main, inner]);
+            tree
+        };
+        let mut tree = full();
+        assert_eq!(tree.descend(ROOT, [main, outer, inner]), NodeId(1));
+        assert_eq!(tree.unfit(), 2);
+        let mut other = Tree::growing();
+        let leaf = other.descend(ROOT, [main, outer, inner]);
+        other.add(leaf, Metric::TIME, 7);
+        let mut tree = full();
+        tree.absorb(&other, |tree, parent, frame| tree.child(parent, frame));
+        assert_eq!((tree.value(NodeId(1), Metric::TIME), tree.unfit()), (7, 2));
     }
 
     #[test]
