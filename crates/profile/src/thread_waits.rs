@@ -109,9 +109,10 @@ impl WaitMeaning {
     pub fn of(of: u32, end: WaitEnd, holds: Option<bool>, blocked: Option<u32>) -> WaitMeaning {
         let is_file = blocked.unwrap_or(of) == kind::FILE;
         match (end, holds) {
-            (WaitEnd::NoCpu, _) => WaitMeaning::NoCpu,
+            (WaitEnd::NoCpu, None) => WaitMeaning::NoCpu,
             (WaitEnd::Handover, None) => WaitMeaning::HandedOver,
             _ if of == kind::JOIN => WaitMeaning::Rests,
+            (WaitEnd::NoCpu, _) => WaitMeaning::NoCpu,
             (WaitEnd::Open, _) => WaitMeaning::Rests,
             (WaitEnd::TimedOut, _) => WaitMeaning::Listens,
             (WaitEnd::NotKnown, _) | (WaitEnd::Ran, None) => WaitMeaning::NotKnown,
@@ -188,5 +189,18 @@ impl WaitRow {
             part.blocked = part.blocked.map(|(kind, of)| (kind, call(of)));
         }
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_joins_one_without_a_cpu_wants_none() {
+        let without_cpu = |of, holds| WaitMeaning::of(of, WaitEnd::NoCpu, holds, None);
+        assert_eq!(without_cpu(kind::JOIN, Some(false)), WaitMeaning::Rests);
+        assert_eq!(without_cpu(kind::JOIN, None), WaitMeaning::NoCpu, "the joined thread has ended");
+        assert_eq!(without_cpu(kind::MUTEX, Some(true)), WaitMeaning::NoCpu);
     }
 }
