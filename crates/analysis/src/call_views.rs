@@ -512,10 +512,11 @@ pub fn difference(before: &CallTree, after: &CallTree, column: Column) -> (CallT
     let sums = |own: FxHashMap<NodeId, u64>| -> Vec<u64> {
         let mut sums = vec![0_u64; both.tree.len()];
         for (node, value) in own {
-            sums[node.0 as usize] += value;
+            sums[node.0 as usize] = value;
         }
         for node in both.tree.ids().rev() {
-            sums[both.tree.parent(node).0 as usize] += sums[node.0 as usize];
+            let outer = both.tree.parent(node).0 as usize;
+            sums[outer] = sums[outer].saturating_add(sums[node.0 as usize]);
         }
         sums
     };
@@ -528,7 +529,8 @@ pub fn difference(before: &CallTree, after: &CallTree, column: Column) -> (CallT
             Change { path, before: first[node.0 as usize], after: second[node.0 as usize] }
         })
         .collect();
-    changes.sort_by_key(|change| (Reverse(change.after.abs_diff(change.before)), change.path.clone()));
+    let size = |change: &Change| change.after.abs_diff(change.before);
+    changes.sort_by(|a, b| size(b).cmp(&size(a)).then_with(|| a.path.cmp(&b.path)));
     (both, changes)
 }
 
@@ -552,7 +554,8 @@ fn values_in(both: &mut CallTree, tree: &CallTree, column: Column) -> FxHashMap<
         became.push(here);
     }
     for node in plain.nodes() {
-        *values.entry(became[node.0 as usize]).or_insert(0) += own(&plain.tree, node, column);
+        let sum: &mut u64 = values.entry(became[node.0 as usize]).or_default();
+        *sum = sum.saturating_add(own(&plain.tree, node, column));
     }
     values
 }
@@ -673,6 +676,19 @@ mod tests {
             .map(|change| (both.text_of(change.path[change.path.len() - 1]), change.before, change.after))
             .collect();
         assert_eq!(changed, [("program+0x10".into(), 7, 0), ("copy+0x10".into(), 0, 7)]);
+    }
+
+    #[test]
+    fn differences_of_the_largest_numbers_are_cut_off() {
+        let mut run = CallTree::default();
+        for line in [None, Some(1)] {
+            let (function, module) = ("main".to_string(), String::new());
+            let label = Label { what: StepKind::Function, function, file: None, line, module };
+            let node = run.child(ROOT, FrameKind::User, label);
+            run.tree.add(node, Metric::TIME, u64::MAX);
+        }
+        let (_, changes) = difference(&CallTree::default(), &run, Column::Time);
+        assert!(changes.len() == 2 && changes.iter().all(|change| change.after == u64::MAX), "{changes:?}");
     }
 
     #[test]

@@ -199,7 +199,7 @@ pub fn conservation(tree: &Tree) -> Vec<Balance> {
             given: tree.total(Metric::given(wait)),
             shared: tree.total(Metric::shared(wait)),
         })
-        .filter(|balance| balance.taken + balance.given + balance.shared > 0)
+        .filter(|balance| balance.taken > 0 || balance.given > 0 || balance.shared > 0)
         .collect()
 }
 
@@ -336,6 +336,15 @@ mod tests {
             (100, 50),
             "no more than there is"
         );
+    }
+
+    #[test]
+    fn a_balance_of_the_largest_numbers_is_not_left_out() {
+        let mut tree = Tree::growing();
+        for metric in [Metric::taken(Marker::Lock), Metric::given(Marker::Lock)] {
+            tree.add(ROOT, metric, 1 << 63);
+        }
+        assert_eq!(conservation(&tree).len(), 1);
     }
 
     #[test]
