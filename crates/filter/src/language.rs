@@ -123,10 +123,18 @@ pub enum Filter {
 /// Error of a filter or range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterError {
-    /// Byte position of the error in the text.
+    /// Characters of the text before the error.
     pub position: usize,
     /// The error, a sentence without a final period.
     pub text: String,
+}
+
+impl FilterError {
+    /// The error with its position in characters of `text` instead of bytes.
+    pub(crate) fn in_characters_of(self, text: &str) -> FilterError {
+        let before = text.get(..self.position).unwrap_or(text);
+        FilterError { position: before.chars().count(), ..self }
+    }
 }
 
 impl fmt::Display for FilterError {

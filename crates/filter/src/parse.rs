@@ -14,8 +14,8 @@ impl Filter {
     /// # Errors
     /// The error and its position.
     pub fn parse(text: &str, fields: &Fields) -> Result<Filter, FilterError> {
-        let tokens = tokens(text)?;
-        Parser::new(&tokens, fields, text.len()).whole()
+        let filter = tokens(text).and_then(|tokens| Parser::new(&tokens, fields, text.len()).whole());
+        filter.map_err(|error| error.in_characters_of(text))
     }
 }
 

@@ -23,6 +23,10 @@ impl TimeRange {
     /// # Errors
     /// The error and its position.
     pub fn parse(text: &str) -> Result<TimeRange, FilterError> {
+        TimeRange::parse_parts(text).map_err(|error| error.in_characters_of(text))
+    }
+
+    fn parse_parts(text: &str) -> Result<TimeRange, FilterError> {
         let error = |position, text: &str| FilterError { position, text: text.to_owned() };
         let (begin, end) = text
             .split_once("..")
@@ -86,6 +90,7 @@ mod tests {
         assert_eq!(TimeRange::parse("..").unwrap().resolve(1000), (i64::MIN, i64::MAX));
         assert!(TimeRange::parse("1s").is_err());
         assert_eq!(TimeRange::parse("1s..x").unwrap_err().position, 4);
+        assert_eq!(TimeRange::parse("1µs..x").unwrap_err().position, 5);
         let why = |text: &str| TimeRange::parse(text).unwrap_err().text;
         assert_eq!(why("18446744073709551615.."), "`18446744073709551615` is too large for a time");
         let digits = "9".repeat(60);

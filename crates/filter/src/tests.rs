@@ -107,6 +107,7 @@ fn errors_name_the_place() {
         ("thread = 1 thread = 2", "expected `and`, `or` or the end (at character 12)"),
         ("event = \"x", "the quotation is not closed (at character 9)"),
         ("time ! b", "`!` has no meaning here (at character 6)"),
+        ("loom = größe and", "expected the name of a field (at character 17)"),
     ];
     for (text, expected) in cases {
         assert_eq!(parse(text).unwrap_err().to_string(), expected, "{text}");
