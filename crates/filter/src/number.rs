@@ -63,6 +63,9 @@ pub(crate) fn why_no_number(field: &str, kind: &Kind, word: &str) -> String {
             false => format!("`{word}` is no hexadecimal number"),
         };
     }
+    if is_time && is_number(word) {
+        return format!("`{word}` is too large");
+    }
     let digits = word.strip_prefix(['-', '+']).unwrap_or(word);
     let unit = digits.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
     if unit.len() == digits.len() {

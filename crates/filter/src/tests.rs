@@ -137,6 +137,7 @@ fn impossible_filters_are_refused() {
                 .to_string(),
         ),
         ("time < 99999999999999999999", "`99999999999999999999` is too large (at character 8)".to_string()),
+        ("time < 1e30s", "`1e30s` is too large (at character 8)".to_string()),
         ("time < 1.2.3s", "`1.2.3s` is no time that can be counted (at character 8)".to_string()),
         ("thread = 1.5", "`thread` is a whole number, and `1.5` is none (at character 10)".to_string()),
         (
