@@ -479,19 +479,21 @@ fn blame_of(execution: &Execution, state: State, place: Place, creates: bool) ->
     }
 }
 
-/// Tasks created by the code at each state and place: the creator's section at the time.
+/// Tasks created by the code at each state and place: the creator's section at the time. Of a part of a run those created
+/// in it; its own tables have earlier ones, too, as created at its begin.
 pub(crate) fn creations(execution: &Execution) -> Creations {
-    let tasks = &execution.tasks;
+    let ((begin, end), whole) = (execution.part_of_time(), execution.whole());
+    let tasks = &whole.tasks;
     let (creators, created_at): (&[ThreadIndex], &[u64]) = (&tasks.creator, &tasks.created);
     // Creator by creator, so that each one's sections are read once, from the first to the last.
-    let mut times: Vec<Vec<u64>> = vec![Vec::new(); execution.threads.len()];
-    for (creator, at) in creators.iter().zip(created_at) {
+    let mut times: Vec<Vec<u64>> = vec![Vec::new(); whole.threads.len()];
+    for (creator, at) in creators.iter().zip(created_at).filter(|(_, at)| (begin..end).contains(*at)) {
         if let Some(times) = times.get_mut(creator.index()) {
             times.push(*at);
         }
     }
     let mut created = SumsByPlace::default();
-    for (thread, times) in execution.threads.iter().zip(&times) {
+    for (thread, times) in whole.threads.iter().zip(&times) {
         if times.is_empty() || thread.track.is_empty() {
             continue;
         }
@@ -505,6 +507,33 @@ pub(crate) fn creations(execution: &Execution) -> Creations {
         }
     }
     created.iter().collect()
+}
+
+#[cfg(test)]
+mod creation_tests {
+    use super::*;
+    use taskscope_execution::{Change, ExecutionBuilder, Observer, RegionIndex, TaskIndex, TypeIndex};
+
+    #[test]
+    fn a_part_has_the_tasks_that_are_created_in_it() {
+        let mut builder = ExecutionBuilder::new();
+        let process = builder.add_process("host.1", 1);
+        let thread = builder.add_thread(process, 1);
+        builder.event(thread, 0);
+        builder.change(thread, 0, Change::Becomes(Section::of(State::Serial)));
+        let (ty, parent, region) = (TypeIndex(0), TaskIndex::NONE, RegionIndex::NONE);
+        for (number, at) in [(0, 10), (1, 20), (2, 50), (3, 60)] {
+            builder.event(thread, at);
+            builder.change(thread, at, Change::TaskCreated { task: TaskIndex(number), ty, parent, region });
+        }
+        builder.event(thread, 100);
+        let mut execution = builder.finish();
+        let count = |execution: &Execution| creations(execution).values().sum::<u64>();
+        assert_eq!(count(&execution), 4);
+        // Two wait to run when it begins.
+        execution.cut(30, 60);
+        assert_eq!(count(&execution), 1);
+    }
 }
 
 #[cfg(test)]
