@@ -201,7 +201,8 @@ pub fn write_named(
     };
     let is_other = target.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
     if is_other || is_stream() {
-        let mut out = BufWriter::new(OpenOptions::new().write(true).truncate(true).open(target)?);
+        // The stream may be a file with content, as after `>> FILE`.
+        let mut out = BufWriter::new(OpenOptions::new().append(true).open(target)?);
         write(&mut out)?;
         return out.flush();
     }
@@ -356,6 +357,18 @@ mod tests {
         });
         write_named(&pipe, |_| {}, |out| out.write_all(b"words")).unwrap();
         assert_eq!(reader.join().unwrap(), b"words");
+    }
+
+    #[test]
+    fn a_stream_that_is_a_file_keeps_its_content() {
+        use std::os::fd::AsRawFd;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        fs::write(&path, "old ").unwrap();
+        let stream = File::options().append(true).open(&path).unwrap();
+        let name = format!("/dev/fd/{}", stream.as_raw_fd());
+        write_named(Path::new(&name), |_| {}, |out| out.write_all(b"new")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"old new");
     }
 
     #[test]
