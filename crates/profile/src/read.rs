@@ -10,6 +10,9 @@ use crate::{
 use std::fmt;
 use taskscope_event::{FNV_START, fnv1a};
 
+/// Metrics' numbers are below: a tree searches the values of a node one by one.
+const METRICS: u16 = 0x1000;
+
 /// In which way the bytes are not a profile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReadErrorKind {
@@ -265,8 +268,8 @@ fn values(section: &mut Bytes<'_>, profile: &mut Profile, nodes: &[NodeId]) -> R
     let node = *node.ok_or(ReadError { kind: ReadErrorKind::Node, at })?;
     for _ in 0..section.varint()? {
         let at = section.at;
-        let metric = u16::try_from(section.varint()?);
-        let metric = metric.map_err(|_| ReadError { kind: ReadErrorKind::MetricNumber, at })?;
+        let metric = u16::try_from(section.varint()?).ok().filter(|metric| *metric < METRICS);
+        let metric = metric.ok_or(ReadError { kind: ReadErrorKind::MetricNumber, at })?;
         let value = section.varint()?;
         profile.tree.add(node, Metric::from_file_number(metric), value);
     }

@@ -174,6 +174,7 @@ fn hostile_files_are_refused_by_name() {
         (&[&[3, 5, 1, 1, 1, 1, 0]], Module),
         (&[&[4, 5, 1, 1, 1, 1, 1]], Node),
         (&[&[4, 7, 1, 0, 1, 0xff, 0xff, 0x7f, 1]], MetricNumber),
+        (&[&[4, 6, 1, 0, 1, 0x80, 0x20, 1]], MetricNumber),
         (&[&[2, 4, 1, 1, 0xff, 0]], Text),
         (&[&[2, 3, 1, 0, 40]], Short),
         (&[&[6, 2, 1, 1]], Excess),
