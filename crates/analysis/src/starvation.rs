@@ -69,16 +69,14 @@ pub fn starvation(execution: &Execution) -> Starvation {
     if all.waits == 0 {
         return all;
     }
-    let processes_of_tasks = processes_of(execution);
-    for process in 0..execution.processes.len() {
-        let process = ProcessIndex(process as u32);
-        let waits: Vec<(u64, u64)> = execution
-            .queued
-            .iter()
-            .filter(is_asked)
-            .filter(|queued| processes_of_tasks.get(&queued.task) == Some(&process))
-            .map(|queued| (queued.ready, queued.began))
-            .collect();
+    let mut waits: FxHashMap<ProcessIndex, Vec<(u64, u64)>> = FxHashMap::default();
+    for queued in execution.queued.iter().filter(is_asked) {
+        if let Some(process) = process_of(execution, queued.task) {
+            waits.entry(process).or_default().push((queued.ready, queued.began));
+        }
+    }
+    for process in (0..execution.processes.len() as u32).map(ProcessIndex) {
+        let waits = waits.remove(&process).unwrap_or_default();
         sweep(execution, &waits, &pieces(execution, process), &mut by);
     }
     all.by = by.into_values().collect();
@@ -86,13 +84,10 @@ pub fn starvation(execution: &Execution) -> Starvation {
     all
 }
 
-/// The process of each task that waited: that of the thread which took it up first.
-fn processes_of(execution: &Execution) -> FxHashMap<TaskIndex, ProcessIndex> {
-    let of = |task: TaskIndex| {
-        let runner = *execution.tasks.runner.get(task.index())?;
-        execution.threads.get(runner.index()).map(|thread| thread.process)
-    };
-    execution.queued.iter().filter_map(|queued| Some((queued.task, of(queued.task)?))).collect()
+/// The process of a task: that of the thread which took it up first.
+fn process_of(execution: &Execution, task: TaskIndex) -> Option<ProcessIndex> {
+    let runner = *execution.tasks.runner.get(task.index())?;
+    execution.threads.get(runner.index()).map(|thread| thread.process)
 }
 
 /// Stretches of a thread's time in one task.
