@@ -11,6 +11,7 @@
 //! | an operation | nothing | dependency-bound: it waits for an event, a barrier, or the driver |
 //! | unknown: submissions were not recorded | – | unknown |
 
+use rustc_hash::FxHashMap;
 use taskscope_execution::devices::{Class, Devices, Operation, Queue};
 use taskscope_execution::{Execution, PlaceKind, State, TaskIndex, ThreadIndex};
 
@@ -72,8 +73,12 @@ pub struct QueueLedger {
 /// The ledger of every queue, in their order, of the times from `part.0` to before `part.1`. Times of consecutive parts add up; an
 /// operation is in each part that it reaches into.
 pub fn ledgers(devices: &Devices, part: (u64, u64)) -> Vec<QueueLedger> {
-    let ledger = |queue: &Queue| ledger(queue, &running_on_device(devices, queue), part);
-    devices.queues.iter().map(ledger).collect()
+    let mut running: FxHashMap<(&str, Option<i64>), Vec<Step>> = FxHashMap::default();
+    let ledgers = devices.queues.iter().map(|queue| {
+        let device = running.entry((queue.device.as_str(), queue.pid));
+        ledger(queue, device.or_insert_with(|| running_on_device(devices, queue)), part)
+    });
+    ledgers.collect()
 }
 
 /// The nanoseconds from `start` to `end` within a part of the time.
