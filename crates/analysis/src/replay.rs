@@ -200,8 +200,10 @@ struct Replay<'a> {
     /// Number of missing predecessors of each task, and its ready time so far.
     missing: Vec<u32>,
     ready_at: Vec<u64>,
-    /// Node, or recorded worker for code that stays on it, of each worker.
+    /// Node of each worker.
     worker_nodes: Vec<u32>,
+    /// The worker here of each recorded one, on the same node.
+    homes: Vec<u32>,
     free_since: Vec<Option<u64>>,
     free_workers: Vec<Vec<u32>>,
     /// Ready tasks by recorded start: of each node, and of each worker those that stay on it.
@@ -228,9 +230,16 @@ impl<'a> Replay<'a> {
         let producers = graph.data.producer.iter().enumerate();
         let productions = producers.map(|(data, task)| (*task as usize, data as u32));
         let mut worker_nodes: Vec<u32> = graph.workers.iter().map(|worker| worker.node).collect();
-        if let Some(workers) = change.workers_per_node {
+        let mut homes: Vec<u32> = (0..graph.workers.len() as u32).collect();
+        if let Some(workers) = change.workers_per_node.map(|workers| workers.max(1)) {
             worker_nodes =
-                (0..graph.nodes.len() as u32).flat_map(|node| vec![node; workers.max(1) as usize]).collect();
+                (0..graph.nodes.len() as u32).flat_map(|node| vec![node; workers as usize]).collect();
+            let mut met = vec![0; graph.nodes.len()];
+            for (home, worker) in homes.iter_mut().zip(&graph.workers) {
+                let number = &mut met[worker.node as usize];
+                *home = worker.node * workers + *number % workers;
+                *number += u32::from(worker.role != Role::Runtime);
+            }
         }
         let begin = graph.range().0;
         Replay {
@@ -251,20 +260,26 @@ impl<'a> Replay<'a> {
             begin,
             worker_ends: vec![0; worker_nodes.len()],
             worker_nodes,
+            homes,
             done: 0,
         }
     }
 
     fn run(mut self) -> Replayed {
         let tasks = &self.graph.tasks;
-        // Other numbers of workers have rows of their own, which have no roles.
+        // Other numbers of workers have rows of their own, which have no roles; they begin as the first of their node.
         let recorded = self.change.workers_per_node.is_none();
-        for worker in 0..self.worker_nodes.len() as u32 {
-            let row = self.graph.workers.get(worker as usize);
-            if recorded && row.is_some_and(|row| row.role == Role::Runtime) {
+        let mut begins: Vec<Option<u64>> = vec![None; self.graph.nodes.len()];
+        for worker in &self.graph.workers {
+            let begin = &mut begins[worker.node as usize];
+            *begin = Some(begin.map_or(worker.begin, |begin| begin.min(worker.begin)));
+        }
+        for (worker, node) in (0..).zip(&self.worker_nodes) {
+            let row = self.graph.workers.get(worker as usize).filter(|_| recorded);
+            if row.is_some_and(|row| row.role == Role::Runtime) {
                 continue;
             }
-            let begin = row.map_or(self.begin, |worker| worker.begin);
+            let begin = row.map(|row| row.begin).or(begins[*node as usize]).unwrap_or(self.begin);
             self.events.push(Reverse((begin, Event::Free(worker))));
         }
         for task in 0..tasks.len() {
@@ -308,7 +323,10 @@ impl<'a> Replay<'a> {
                 self.start_what_can(*node, now);
             }
         }
-        let tails = self.costs.tail.iter().copied().chain(std::iter::repeat(0));
+        let mut tails = vec![0; self.worker_ends.len()];
+        for (home, tail) in self.homes.iter().zip(&self.costs.tail) {
+            tails[*home as usize] = tails[*home as usize].max(*tail);
+        }
         let ends = self.worker_ends.iter().zip(tails).filter(|(end, _)| **end > 0);
         let wall_end =
             ends.map(|(end, tail)| end + scaled(tail, self.change.runtime)).max().unwrap_or(self.begin);
@@ -331,7 +349,7 @@ impl<'a> Replay<'a> {
         let node = self.graph.node_of_task(task);
         let stays = self.graph.types.get(tasks.ty[task as usize] as usize).is_some_and(|ty| ty.implicit);
         if stays {
-            let worker = tasks.worker[task as usize] as usize % self.of_worker.len();
+            let worker = self.homes[tasks.worker[task as usize] as usize] as usize;
             self.of_worker[worker].push(entry);
             return self.worker_nodes[worker];
         }
@@ -354,7 +372,7 @@ impl<'a> Replay<'a> {
         }
         while !self.free_workers[n].is_empty() {
             let Some(Reverse((_, task))) = self.of_node[n].pop() else { return };
-            let recorded = self.graph.tasks.worker[task as usize];
+            let recorded = self.homes[self.graph.tasks.worker[task as usize] as usize];
             let free = &mut self.free_workers[n];
             let row = free.iter().position(|worker| *worker == recorded).unwrap_or(0);
             let worker = free.swap_remove(row) as usize;
@@ -405,5 +423,48 @@ impl<'a> Replay<'a> {
                 self.events.push(Reverse((self.ready_at[row], Event::Ready(task))));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slo::deciding_inputs;
+    use taskscope_execution::graph::{GraphBuilder, NewTask, TaskType};
+
+    /// The second node begins at 1000.
+    #[test]
+    fn other_numbers_of_workers_begin_with_their_node() {
+        let mut builder = GraphBuilder::new();
+        let ty = builder.add_type(TaskType { name: "code".into(), ..TaskType::default() });
+        for (worker, begin) in [(0, 0), (1, 1000)] {
+            builder.add_worker(worker, worker, begin, 1100);
+        }
+        for (task, worker, start, end) in [(0, 0, 0, 100), (1, 0, 100, 200), (2, 1, 1000, 1100)] {
+            builder.add_task(NewTask::new(task, ty));
+            builder.add_piece(worker, task, start, end);
+        }
+        let graph = builder.finish().unwrap();
+        let costs = Costs::of(&graph, &deciding_inputs(&graph));
+        let change = Change { workers_per_node: Some(2), ..Change::default() };
+        assert_eq!(replay(&graph, &costs, &change).wall_ns, 1100);
+    }
+
+    /// Two nodes with two workers each, of which the first runs code outside of tasks.
+    #[test]
+    fn code_outside_of_tasks_stays_on_its_node() {
+        let mut builder = GraphBuilder::new();
+        let ty = builder.add_type(TaskType { name: "code".into(), implicit: true, ..TaskType::default() });
+        for (worker, node) in [(0, 0), (1, 0), (2, 1), (3, 1)] {
+            builder.add_worker(worker, node, 0, 100);
+        }
+        for (task, worker) in [(0, 0), (1, 2)] {
+            builder.add_task(NewTask::new(task, ty));
+            builder.add_piece(worker, task, 0, 100);
+        }
+        let graph = builder.finish().unwrap();
+        let costs = Costs::of(&graph, &deciding_inputs(&graph));
+        let change = Change { workers_per_node: Some(1), ..Change::default() };
+        assert_eq!(replay(&graph, &costs, &change).wall_ns, 100);
     }
 }
