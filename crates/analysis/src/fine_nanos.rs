@@ -46,8 +46,10 @@ impl FineNanos {
 
     /// Nanoseconds, to six decimals.
     pub fn to_six_decimals(self) -> f64 {
-        let millionths = (self.0 * 1_000_000 + (1 << (BITS - 1))) >> BITS;
-        millionths as f64 / 1e6
+        // Apart, as a product of all with a million may be more than 128 bits.
+        let (whole, part) = (self.0 >> BITS, self.0 & ((1 << BITS) - 1));
+        let millionths = (part * 1_000_000 + (1 << (BITS - 1))) >> BITS;
+        (whole * 1_000_000 + millionths) as f64 / 1e6
     }
 }
 
@@ -124,6 +126,10 @@ mod tests {
         assert_eq!(third.to_six_decimals(), 1e9);
         assert_eq!(FineNanos(Share::of(1, 3).of_nanos(1)).to_six_decimals(), 0.333333);
         assert_eq!(FineNanos(Share::of(2, 3).of_nanos(1)).to_six_decimals(), 0.666667);
+        // Two weeks of a thousand workers.
+        let long = 1_209_600_000_000_000_000;
+        assert_eq!(FineNanos::from_nanos(long).to_six_decimals(), long as f64);
+        assert_eq!(FineNanos::from_nanos(-3).to_six_decimals(), -3.0);
     }
 
     #[test]
