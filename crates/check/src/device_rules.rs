@@ -63,7 +63,7 @@ fn of_queue(queue: &Queue, calls: &Submissions) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut tell = |rule, seq, text| found.push(Violation { rule, location: queue.path.clone(), seq, text });
     let count = |name| queue.count(name);
-    let ended = count("delivered") + count("cancelled") + count("lost");
+    let ended = ["delivered", "cancelled", "lost"].map(count).into_iter().fold(0, u64::saturating_add);
     if queue.finished && count("appended") != ended {
         tell("device-account", None, format!("{} appended, but {ended} have ended", count("appended")));
     }
@@ -130,6 +130,15 @@ mod tests {
 
     fn operation(seq: u64, start: u64, end: u64, lane: Option<u32>, anomalies: u32) -> Operation {
         Operation { seq, raw: (start, end), lane, anomalies, ..Operation::default() }
+    }
+
+    #[test]
+    fn accounts_of_the_largest_numbers_are_compared() {
+        let account = [("appended", 0), ("delivered", u64::MAX), ("lost", 1)];
+        let account = account.map(|(name, count)| (name.to_string(), count)).to_vec();
+        let queue = Queue { finished: true, account, ..Queue::default() };
+        let found = violations(&Devices { queues: vec![queue], ..Devices::default() });
+        assert_eq!(found.iter().map(|violation| violation.rule).collect::<Vec<_>>(), ["device-account"]);
     }
 
     #[test]
