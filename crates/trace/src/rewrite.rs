@@ -6,8 +6,8 @@ use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
-use taskscope_event::StreamFile;
 use taskscope_event::framing::{FILE_HEADER_BYTES, file_header};
+use taskscope_event::{StreamFile, layout};
 use taskscope_files::{NewFile, write_file};
 
 /// Writes a file under another name, makes it durable, and gives it its name. Owner and mode stay, as far as that is
@@ -44,11 +44,19 @@ impl Stream {
     /// anything to do.
     ///
     /// # Errors
-    /// Those of the file system; the file is then as it was.
+    /// Those of the file system, or that the stream is unfinished and has parts in other files, which belong to places of
+    /// this one; the file is then as it was.
     pub fn sort_file(&self, which: StreamFile) -> io::Result<bool> {
         let Some(file) = self.file(which).filter(|file| file.needs_sorting()) else { return Ok(false) };
+        let path = self.directory.join(which.name());
+        let has_part = |extension: &&str| path.with_extension(extension).symlink_metadata().is_ok();
+        let parts = [layout::TAIL_EXTENSION, layout::CHECKPOINT_EXTENSION];
+        if let Some(part) = parts.into_iter().find(has_part).filter(|_| !self.is_finished()) {
+            let text = format!("the stream is unfinished: a part of it is in its .{part} file");
+            return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+        }
         let bytes = file.bytes();
-        replace_file(&self.directory.join(which.name()).canonicalize()?, |out| {
+        replace_file(&path.canonicalize()?, |out| {
             out.write_all(&file_header())?;
             let mut position = FILE_HEADER_BYTES;
             for (begin, end, order) in file.windows() {

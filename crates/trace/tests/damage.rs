@@ -164,6 +164,33 @@ fn jumbo_sizes_near_four_gigabytes_do_not_overflow() {
 }
 
 #[test]
+fn an_unfinished_stream_of_several_files_is_not_sorted() {
+    use taskscope_event::tail;
+    let root = tempfile::tempdir().unwrap();
+    let bytes = stream(&[
+        event(ovni::UNSORTED_BEGIN, 10),
+        event(ovni::BURST, 30),
+        event(ovni::BURST, 20),
+        event(ovni::UNSORTED_END, 40),
+    ]);
+    write(root.path(), 1, false, &bytes);
+    let file = root.path().join("loom.n.1/proc.1/thread.1/stream.obs");
+    let sort = || {
+        let trace = Trace::open(root.path(), &OpenOptions::default()).unwrap();
+        trace.streams()[0].sort_file(StreamFile::Standard)
+    };
+    for extension in ["tail", "checkpoint"] {
+        let part = file.with_extension(extension);
+        fs::write(&part, tail::header(bytes.len() as u64, 1).to_le_bytes()).unwrap();
+        assert!(sort().is_err(), "{extension}");
+        assert_eq!(fs::read(&file).unwrap(), bytes);
+        fs::remove_file(part).unwrap();
+    }
+    assert!(sort().unwrap());
+    assert!(!sort().unwrap());
+}
+
+#[test]
 fn the_tail_file_continues_an_unfinished_stream() {
     use taskscope_event::tail;
     let root = tempfile::tempdir().unwrap();
