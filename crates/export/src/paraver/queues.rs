@@ -40,13 +40,17 @@ fn write_files(devices: &Devices, origin_ns: u64, directory: &Path) -> io::Resul
     for (queue, first) in devices.queues.iter().zip(first_rows) {
         for operation in &queue.operations {
             let Some(lane) = operation.lane else { continue };
+            let [start, end] = [operation.start, operation.end].map(|time| time.saturating_sub(origin_ns));
+            // Ends precede begins: of an operation without time, the row would show the begin until its next event.
+            if end <= start {
+                continue;
+            }
             let name = match queue.name_of(operation.name) {
                 "" => operation.kind_name(),
                 name => name,
             };
             let (name, kind) = (names.value(name), kinds.value(operation.kind_name()));
             let row = first + lane as usize;
-            let [start, end] = [operation.start, operation.end].map(|time| time.saturating_sub(origin_ns));
             events.push((start, row, true, name, kind));
             events.push((end, row, false, 0, 0));
         }
@@ -126,7 +130,14 @@ mod tests {
         let queue = Queue {
             name: "q".into(),
             names: vec![String::new(), "a".into(), "b".into()],
-            operations: vec![operation(1, 110, 120, 0), operation(2, 115, 130, 1), operation(1, 120, 125, 0)],
+            operations: vec![
+                operation(1, 110, 120, 0),
+                operation(2, 115, 130, 1),
+                operation(1, 120, 125, 0),
+                // Without time in the view.
+                operation(1, 127, 127, 0),
+                operation(1, 90, 100, 1),
+            ],
             ..Queue::default()
         };
         let directory = tempfile::tempdir().unwrap();
