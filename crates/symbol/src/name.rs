@@ -166,16 +166,29 @@ pub fn are_of_one_template(one: &str, other: &str) -> bool {
 /// `ns::solve<double>` of `ns::solve<double>(int, double*)`, `f::{lambda(int)#1}::operator()` of
 /// `f(long)::{lambda(int)#1}::operator()(int) const`.
 pub fn without_parameters(name: &str) -> Cow<'_, str> {
-    let Some((start, end)) = parameters_of(name) else { return Cow::Borrowed(name) };
-    let behind = &name[end..];
-    match behind.find("::").filter(|at| QUALIFIERS.contains(&behind[..*at].trim())) {
-        Some(at) => Cow::Owned(format!("{}{}", &name[..start], without_parameters_behind(&behind[at..]))),
-        None => Cow::Borrowed(&name[..start]),
+    const SCOPE: &str = "::";
+    // The functions before the rest, which is in them.
+    let mut scopes = String::new();
+    let mut rest = name;
+    while let Some((start, end)) = parameters_of(rest) {
+        let behind = &rest[end..];
+        let Some(at) = behind.find(SCOPE).filter(|at| QUALIFIERS.contains(&behind[..*at].trim())) else {
+            rest = &rest[..start];
+            break;
+        };
+        scopes.extend([&rest[..start], SCOPE]);
+        rest = &behind[at + SCOPE.len()..];
     }
+    if scopes.is_empty() { Cow::Borrowed(rest) } else { Cow::Owned(scopes + rest) }
 }
 
-fn without_parameters_behind(scope: &str) -> String {
-    format!("::{}", without_parameters(&scope["::".len()..]))
+/// Whether a text ends in an `operator` and the symbols of one, as `operator<<` or `operator-` do.
+fn ends_in_operator(text: &str) -> bool {
+    /// Symbols of the longest one, `<=>`.
+    const MAX_SYMBOLS: usize = 3;
+    let last = text.bytes().rev().take(MAX_SYMBOLS);
+    let symbols = last.take_while(|byte| b"<>-=".contains(byte)).count();
+    text[..text.len() - symbols].ends_with("operator")
 }
 
 /// A C++ name as users write it: without arguments of the standard library's templates that are defaults, and without the
@@ -214,8 +227,7 @@ impl Arguments<'_> {
         let mut out = String::new();
         let mut parentheses = 0_i32;
         while let Some(character) = self.text[self.at..].chars().next() {
-            let symbols = |c: char| matches!(c, '<' | '>' | '-' | '=');
-            let in_operator = out.trim_end_matches(symbols).ends_with("operator");
+            let in_operator = ends_in_operator(&out);
             match character {
                 '<' if !in_operator && depth < Arguments::MAX_DEPTH => {
                     self.at += 1;
@@ -281,10 +293,7 @@ pub fn own_name(name: &str) -> String {
 fn parameters_of(name: &str) -> Option<(usize, usize)> {
     let (mut depth, mut start, mut parentheses) = (0_i32, None, 0_i32);
     // The brackets of `operator<`, `operator->` and `operator<<` are none.
-    let after_operator = |at: usize| {
-        let symbols = |c: char| matches!(c, '<' | '>' | '-' | '=');
-        name[..at].trim_end_matches(symbols).ends_with("operator")
-    };
+    let after_operator = |at: usize| ends_in_operator(&name[..at]);
     for (at, character) in name.char_indices() {
         match character {
             '(' if parentheses > 0 => parentheses += 1,
@@ -428,6 +437,14 @@ mod tests {
         ] {
             assert!(!is_of_language_library(name), "{name}");
         }
+    }
+
+    #[test]
+    fn long_names_of_many_scopes_and_brackets_are_read() {
+        assert_eq!(without_parameters("f(long)::g(int) const"), "f::g");
+        let scopes = |scope: &str| scope.repeat(100_000) + "f";
+        assert_eq!(without_parameters(&scopes("a()::")), scopes("a::"));
+        assert!(abbreviated(&"<".repeat(100_000)).contains('…'));
     }
 
     #[test]
