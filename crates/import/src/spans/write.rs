@@ -58,13 +58,19 @@ pub fn write_run(run: &Run, root: &Path) -> io::Result<Written> {
     let classes = classes(run);
     let mut own: Vec<Vec<&Thread>> = vec![Vec::new(); run.processes.len()];
     run.threads.iter().for_each(|thread| own[thread.process as usize].push(thread));
+    let mut domains: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); run.processes.len()];
+    for flow in &run.flows {
+        for thread in [flow.from, flow.to] {
+            domains[run.threads[thread as usize].process as usize].insert(flow.domain);
+        }
+    }
     let mut tasks = vec![0_u64; run.processes.len()];
     for (row, thread) in run.threads.iter().enumerate() {
         let process = thread.process as usize;
         let life = lives[row];
         let mut file = EventFile::new();
         if named.insert(process) {
-            names(run, &own[process], &classes, &mut file, life.0);
+            names(run, (&own[process][..], &domains[process]), &classes, &mut file, life.0);
         }
         let irregular = thread_events(run, thread, &marks[row], life, &mut tasks[process], &mut file);
         written.overlaps += irregular.overlaps;
@@ -154,8 +160,14 @@ fn activity_in(thread: &Thread, kind: &Kind) -> Activity {
     }
 }
 
-/// The meanings of the numbers that the threads of a process use.
-fn names(run: &Run, threads: &[&Thread], classes: &Classes<'_>, file: &mut EventFile, at: u64) {
+/// The meanings of the numbers that the threads of a process use, of domains those that its flows have.
+fn names(
+    run: &Run,
+    (threads, domains): (&[&Thread], &BTreeSet<u32>),
+    classes: &Classes<'_>,
+    file: &mut EventFile,
+    at: u64,
+) {
     let none = text("");
     let outside = (OUTSIDE.to_le_bytes(), instrument::class::UNKNOWN.to_le_bytes());
     file.jumbo(at, instrument::STATE, &[&outside.0, &outside.1, &text(OUTSIDE_NAME), &none]);
@@ -181,9 +193,9 @@ fn names(run: &Run, threads: &[&Thread], classes: &Classes<'_>, file: &mut Event
             }
         }
     }
-    for (row, domain) in run.domains.iter().enumerate() {
-        let number = (instrument::FIRST_OWN_DOMAIN + row as u32).to_le_bytes();
-        file.jumbo(at, instrument::DOMAIN, &[&number, &text(domain), &none]);
+    for row in domains {
+        let number = (instrument::FIRST_OWN_DOMAIN + row).to_le_bytes();
+        file.jumbo(at, instrument::DOMAIN, &[&number, &text(&run.domains[*row as usize]), &none]);
     }
     if threads.iter().any(|thread| !thread.points.is_empty()) {
         let key = [POINTS, instrument::level::USER, 0].map(u32::to_le_bytes).concat();
