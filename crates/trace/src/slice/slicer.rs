@@ -165,6 +165,19 @@ impl<'a> Slicer<'a> {
         let mut opened = false;
         let used = self.survey(begin, end);
         self.known_waits = RowsOfWaits::of(self.trace, self.slice, |stream| self.selected[stream]);
+        let in_slice: FxHashSet<Process<'a>> = (0..count)
+            .filter(|stream| self.selected[*stream])
+            .map(|stream| self.process_of(stream))
+            .collect();
+        let shares_process: Vec<bool> =
+            (0..count).map(|stream| in_slice.contains(&self.process_of(stream))).collect();
+        // Tasks that nothing in the range names need not be created.
+        let trace = self.trace;
+        let is_wanted = |stream: usize, file: StreamFile, event: &Event<'a>| {
+            let pid = trace.streams()[stream].pid().unwrap_or(0);
+            let key = (pid, event.code.model(), first_u32(event.payload));
+            is_name(file, event) || event.is_jumbo || used.contains(&key)
+        };
         let mut foreign: Vec<(usize, StreamFile, Event<'a>)> = Vec::new();
         for merged in self.trace.merge() {
             go_on(1)?;
@@ -177,14 +190,18 @@ impl<'a> Slicer<'a> {
                 self.open_states((begin, end), &used, &mut standard, &mut own, &mut touched);
                 // Creations that no living thread of its process could record yet.
                 let creations = self.creations.drain(..);
-                foreign.extend(creations.map(|(stream, event)| (stream, StreamFile::Standard, event)));
+                let creations = creations.map(|(stream, event)| (stream, StreamFile::Standard, event));
+                foreign.extend(creations.filter(|(stream, file, event)| is_wanted(*stream, *file, event)));
             }
             let in_range = event.clock_ns >= begin;
             let is_needed_by_others =
                 is_name(file, &event) || is_creation(event.code) || instrument::is_creation(&event);
+            let is_needed_by_others = is_needed_by_others && shares_process[stream];
             if !self.selected[stream] && is_needed_by_others && self.keeps_model(event.code) {
                 if in_range {
-                    foreign.push((stream, file, event));
+                    if is_wanted(stream, file, &event) {
+                        foreign.push((stream, file, event));
+                    }
                 } else {
                     let heir = if file == StreamFile::Own { self.heir(stream) } else { None };
                     self.remember(heir.unwrap_or(stream), file, event);
@@ -214,12 +231,10 @@ impl<'a> Slicer<'a> {
             // A thread of the slice repeats the creations and names of the process's other threads as early
             // as possible: it uses nothing of a model before it may create it.
             if in_range && !foreign.is_empty() {
-                let pid = self.trace.streams()[stream].pid().unwrap_or(0);
                 foreign.retain(|(creator, file, created)| {
                     let is_reported = self.process_of(*creator) == self.process_of(stream)
                         && self.may_create(stream, created.code.model());
-                    let key = (pid, created.code.model(), first_u32(created.payload));
-                    if is_reported && (is_name(*file, created) || created.is_jumbo || used.contains(&key)) {
+                    if is_reported {
                         let bytes =
                             if *file == StreamFile::Own { &mut own[stream] } else { &mut standard[stream] };
                         push(bytes, event.clock_ns, created.code, created.is_jumbo, created.payload);
@@ -229,7 +244,6 @@ impl<'a> Slicer<'a> {
             }
             if !in_range {
                 let process = self.process_of(stream);
-                let trace = self.trace;
                 self.operations.follow(stream, &event, |other| process_of(trace, other) == process);
             }
             if file == StreamFile::Standard {
