@@ -6,7 +6,7 @@ use crate::error::TableError;
 use crate::numbers::Run;
 use crate::rows::Value;
 use rustc_hash::FxHashMap;
-use taskscope_execution::{ProcessIndex, ThreadIndex};
+use taskscope_execution::{Module, ProcessIndex, ThreadIndex};
 use taskscope_session::CodePlace;
 
 struct Path<'a> {
@@ -69,6 +69,10 @@ pub(crate) fn write(set: &mut DataSet, run: &Run<'_>) -> Result<(), TableError> 
         },
     )?;
     let mut places = Places::default();
+    let mut modules: FxHashMap<ProcessIndex, Vec<&Module>> = FxHashMap::default();
+    for module in &run.execution.catalog.modules {
+        modules.entry(module.process).or_default().push(module);
+    }
     by_process(
         set,
         run,
@@ -77,15 +81,11 @@ pub(crate) fn write(set: &mut DataSet, run: &Run<'_>) -> Result<(), TableError> 
         |path| path.thread,
         |path| path.number,
         |file, path| {
-            let process = run.process_of(path.thread);
+            let own = modules.get(&run.process_of(path.thread)).map_or(&[][..], Vec::as_slice);
             for (depth, address) in path.addresses.iter().enumerate() {
-                let modules = run.execution.catalog.modules.iter();
-                let is_its = |module: &&taskscope_execution::Module| {
-                    module.process == process
-                        && (module.start..module.end).contains(address)
-                        && module.at <= path.at
-                };
-                let module = modules.filter(is_its).max_by_key(|module| module.at);
+                let is_its =
+                    |module: &&&Module| (module.start..module.end).contains(address) && module.at <= path.at;
+                let module = own.iter().filter(is_its).max_by_key(|module| module.at);
                 let place = places.of(run, &path, depth, module.map(|module| module.at));
                 file.push([
                     path.number.into(),
