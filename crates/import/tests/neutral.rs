@@ -327,6 +327,12 @@ fn written_graphs_are_read_back_equal() {
         ),
         ("\"bytes\": 8,", "\"bytes\": 8, \"name\": \"A[1]\\u0001é\","),
         ("\"runtime\": [", "\"runtime\": [{\"worker\": 0, \"start\": 5, \"end\": 9, \"kind\": \"lock\"}, "),
+        // Causes within a category.
+        (
+            "\"runtime\": [",
+            "\"runtime\": [{\"worker\": 0, \"start\": 1, \"end\": 2, \"kind\": \"cpu.none\"},
+              {\"worker\": 0, \"start\": 3, \"end\": 4, \"kind\": \"runtime.create\"}, ",
+        ),
         (
             "{\"id\": 1, \"node\": 1, \"begin\": 0, \"end\": 400}]",
             "{\"id\": 1, \"node\": 1, \"begin\": 0, \"end\": 400},

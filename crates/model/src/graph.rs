@@ -17,7 +17,8 @@ use taskscope_execution::{Cause, NO_TIME};
 pub struct GraphReader {
     builder: GraphBuilder,
     types: FxHashMap<u32, u32>,
-    names: FxHashMap<u32, u32>,
+    /// The row of each name, and the cause that is called so.
+    names: FxHashMap<u32, (u32, Option<Cause>)>,
     tasks: Vec<NewTask>,
     task_rows: FxHashMap<u64, usize>,
     data: Vec<NewData>,
@@ -90,8 +91,12 @@ impl GraphReader {
             builder.add_copy(data, node, sent, arrived);
         }
         for (worker, name, kind, holder, start, end) in self.activities {
-            let name =
-                self.names.get(&name).copied().unwrap_or_else(|| builder.add_name(&format!("name {name}")));
+            let (name, cause) = match self.names.get(&name) {
+                Some(known) => *known,
+                None => (builder.add_name(&format!("name {name}")), None),
+            };
+            // The event has the category alone.
+            let cause_in = |category: Cause| cause.filter(|cause| cause.is_in(category)).unwrap_or(category);
             let holder = types.get(&holder).copied().unwrap_or(NONE);
             match kind {
                 codes::activity::LOCK_WAIT => builder.add_lock_wait(worker, name, (holder, NONE), start, end),
@@ -109,12 +114,15 @@ impl GraphReader {
                     builder.add_activity(worker, ActivityKind::AbsorbingNoise, name, start, end)
                 }
                 codes::activity::OFF_CPU => {
-                    builder.add_activity(worker, ActivityKind::OffCpu(Cause::Cpu), name, start, end)
+                    builder.add_activity(worker, ActivityKind::OffCpu(cause_in(Cause::Cpu)), name, start, end)
                 }
                 codes::activity::BLOCKED => {
                     builder.add_activity(worker, ActivityKind::Blocked, name, start, end)
                 }
-                _ => builder.add_activity(worker, ActivityKind::Runtime(Cause::Runtime), name, start, end),
+                _ => {
+                    let kind = ActivityKind::Runtime(cause_in(Cause::Runtime));
+                    builder.add_activity(worker, kind, name, start, end);
+                }
             }
         }
         builder.finish().map(|graph| (graph, self.misfits))
@@ -170,7 +178,7 @@ impl GraphReader {
             codes::NAME => {
                 let (name, _) = text(payload.get(4..)?);
                 let row = self.builder.add_name(&name);
-                self.names.insert(u32_at(payload, 0)?, row);
+                self.names.insert(u32_at(payload, 0)?, (row, Cause::named(&name)));
             }
             codes::WORKER_BEGIN => {
                 self.location.worker = Some((first()?, second()?, at, Role::Executes));
