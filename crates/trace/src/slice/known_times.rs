@@ -66,8 +66,14 @@ impl<'a> Known<'a> {
 }
 
 impl KnownOfProcess<'_> {
-    /// The records of the threads of the slice, of which the side stream names some by numbers; none if nothing is known.
-    pub fn records(&self, clocks: Option<(i64, i64)>, numbers: &FxHashMap<u32, i64>) -> Vec<Record<'static>> {
+    /// The records of the threads of the slice, of which the side stream names some by numbers, at these clocks; none if nothing
+    /// is known.
+    pub fn records(
+        &self,
+        clocks: Option<(i64, i64)>,
+        numbers: &FxHashMap<u32, i64>,
+        named_at: &FxHashMap<u32, i64>,
+    ) -> Vec<Record<'static>> {
         let number_of: FxHashMap<i64, u32> = numbers.iter().map(|(number, tid)| (*tid, *number)).collect();
         let mut next = numbers.keys().max().map_or(0, |number| number.wrapping_add(1));
         let range = clocks.unwrap_or((i64::MIN, i64::MAX));
@@ -78,7 +84,7 @@ impl KnownOfProcess<'_> {
                 next = next.wrapping_add(1);
                 free
             });
-            push_thread(&mut records, range, number, times);
+            push_thread(&mut records, range, (number, named_at.get(&number).copied()), times);
         }
         if records.is_empty() {
             return records;
@@ -98,7 +104,12 @@ impl KnownOfProcess<'_> {
     }
 }
 
-fn push_thread(records: &mut Vec<Record<'static>>, range: (i64, i64), number: u32, times: &OffCpuTimes) {
+fn push_thread(
+    records: &mut Vec<Record<'static>>,
+    range: (i64, i64),
+    (number, named_at): (u32, Option<i64>),
+    times: &OffCpuTimes,
+) {
     let first = records.len();
     let number = number.to_le_bytes();
     for (start, end) in pairs(&times.runnable, range) {
@@ -115,8 +126,10 @@ fn push_thread(records: &mut Vec<Record<'static>>, range: (i64, i64), number: u3
     }
     let begin = records[first..].iter().map(|record| record.clock_ns).min();
     let begin = begin.unwrap_or(range.0).max(0);
+    // The side stream's sums and losses of the thread, which stay, may be before its first known time.
+    let named_at = named_at.map_or(begin, |named_at| named_at.min(begin));
     let id = times.id.cast_unsigned().to_le_bytes();
-    records.push(Record::plain(begin, system::THREAD, [&id[..], &number].concat()));
+    records.push(Record::plain(named_at, system::THREAD, [&id[..], &number].concat()));
     records.push(Record::plain(begin, system::KNOWN, [times.source.to_le_bytes(), number].concat()));
 }
 

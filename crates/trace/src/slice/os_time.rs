@@ -33,13 +33,14 @@ pub(super) struct OsTimes<'a> {
 impl OsTimes<'_> {
     /// The file of a process without a side stream: the results of the analysis. `None` without any.
     pub fn file_of_known(&self) -> Option<Vec<u8>> {
-        let records = self.known.records(self.clocks, &FxHashMap::default());
+        let records = self.known.records(self.clocks, &FxHashMap::default(), &FxHashMap::default());
         (!records.is_empty()).then(|| file(records))
     }
 
     /// The file of the part; `None` if no record concerns a thread of the slice.
     pub fn file_of(&self, location: &Location) -> Option<Vec<u8>> {
         let mut numbers: FxHashMap<u32, i64> = FxHashMap::default();
+        let mut named_at: FxHashMap<u32, i64> = FxHashMap::default();
         // Blocked threads by number, with a return that is not recorded yet.
         let mut blocked: FxHashSet<u32> = FxHashSet::default();
         for event in location.events() {
@@ -49,6 +50,7 @@ impl OsTimes<'_> {
                     if self.threads.contains_key(&tid.cast_signed()) =>
                 {
                     numbers.insert(number, tid.cast_signed());
+                    named_at.entry(number).or_insert(event.clock_ns);
                 }
                 (system::BLOCKS, _, Some(number)) => _ = blocked.insert(number),
                 (system::BLOCKED, _, Some(number)) => _ = blocked.remove(&number),
@@ -57,7 +59,7 @@ impl OsTimes<'_> {
         }
         let masks = self.masks(location);
         let readings = self.readings(location);
-        let known = self.known.records(self.clocks, &numbers);
+        let known = self.known.records(self.clocks, &numbers, &named_at);
         let mut records = Vec::new();
         for (place, event) in location.events().enumerate() {
             let number = number_of(&event);
