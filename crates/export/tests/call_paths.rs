@@ -69,6 +69,25 @@ fn speedscope_has_a_profile_for_each_column() {
     assert_eq!((named(0), named(3)), ("main", "<barrier>"));
 }
 
+#[test]
+fn sums_end_at_the_largest_number() {
+    let mut tree = CallTree::default();
+    let main = below(&mut tree, ROOT, StepKind::Function, "main", None);
+    let other = below(&mut tree, ROOT, StepKind::Function, "other", None);
+    for metric in [Metric::taken(Marker::Barrier), Metric::taken(Marker::Lock)] {
+        tree.tree.add(main, metric, u64::MAX);
+    }
+    tree.tree.add(other, Metric::taken(Marker::Lock), 1);
+    let mut folded = Vec::new();
+    write_folded(&tree, Metric::is_taken, &mut folded).unwrap();
+    let folded = String::from_utf8(folded).unwrap();
+    assert!(folded.contains(&format!("main {}\n", u64::MAX)), "{folded}");
+    let mut speedscope = Vec::new();
+    write_speedscope(&tree, "large", &mut speedscope).unwrap();
+    let file: Value = serde_json::from_slice(&speedscope).unwrap();
+    assert_eq!(file["profiles"][0]["endValue"], u64::MAX);
+}
+
 /// A profile as pprof itself prints it; `None` if Go, which has pprof, is not installed.
 fn printed_by_pprof(profile: &[u8]) -> Option<String> {
     let file = tempfile::NamedTempFile::new().unwrap();

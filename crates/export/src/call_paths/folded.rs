@@ -16,7 +16,8 @@ pub fn write_folded(
     let tree = tree.functions();
     let mut lines = 0;
     for node in tree.nodes() {
-        let own: u64 = tree.tree.values(node).filter(|(metric, _)| takes(*metric)).map(|(_, v)| v).sum();
+        let values = tree.tree.values(node).filter(|(metric, _)| takes(*metric));
+        let own = values.fold(0_u64, |sum, (_, value)| sum.saturating_add(value));
         if own == 0 {
             continue;
         }

@@ -76,7 +76,7 @@ pub fn write_speedscope(tree: &CallTree, name: &str, out: &mut dyn Write) -> io:
                 path.reverse();
                 samples.push(path);
                 weights.push(own);
-                sum += own;
+                sum = sum.saturating_add(own);
             }
         }
         let unit = if ty.unit == "count" { "none" } else { ty.unit };
