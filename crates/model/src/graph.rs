@@ -187,8 +187,17 @@ impl GraphReader {
             codes::WORKER_END => {
                 let (worker, node, begin, role) = self.location.worker.take()?;
                 self.builder.add_thread(worker, node, begin, at, role);
+                if let Some((task, start)) = self.location.piece.take() {
+                    if start < at {
+                        self.builder.add_piece(worker, task, start, at);
+                    }
+                    return None;
+                }
             }
-            codes::PIECE_BEGIN => self.location.piece = Some((first()?, at)),
+            codes::PIECE_BEGIN => {
+                let open = self.location.piece.replace((first()?, at));
+                return open.is_none().then_some(());
+            }
             codes::PIECE_END => {
                 let (task, start) = self.location.piece.take().filter(|(task, _)| Some(*task) == first())?;
                 let (worker, ..) = self.location.worker?;
