@@ -176,6 +176,17 @@ fn csv_equals_json() {
 }
 
 #[test]
+fn csv_lines_beyond_all_files_are_refused() {
+    let tables = CsvTables {
+        workers: "id,node,begin,end\n5,0,0,90\n",
+        tasks: "id,type,node,worker,start,end,line\n1,a,0,5,20,80,4294967296\n",
+        ..CsvTables::default()
+    };
+    let error = read_csv(tables).unwrap_err().to_string();
+    assert!(error.contains("4294967296 is no line of a file"), "{error}");
+}
+
+#[test]
 fn csv_fields_may_be_quoted_and_have_line_breaks() {
     fn tables(tasks: &str) -> CsvTables<'_> {
         CsvTables { workers: "id,node,begin,end\r\n0,0,0,400\r\n", tasks, ..CsvTables::default() }

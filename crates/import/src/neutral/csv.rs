@@ -44,6 +44,7 @@ pub fn read_csv(tables: CsvTables<'_>) -> Result<TaskGraph, ImportErrors> {
     let columns = ["id", "type", "node", "worker", "start", "end"];
     let tasks = read(tables.tasks, "tasks.csv", &columns, &mut errors, |row| {
         let inputs = row.text("inputs").split_whitespace();
+        let line = row.optional("line")?.unwrap_or(0);
         let task = TaskRow {
             id: row.number("id")?,
             ty: row.text("type").to_owned(),
@@ -58,7 +59,7 @@ pub fn read_csv(tables: CsvTables<'_>) -> Result<TaskGraph, ImportErrors> {
             ready: row.optional("ready")?,
             function: row.text("function").to_owned(),
             file: row.text("file").to_owned(),
-            line: row.optional("line")?.unwrap_or(0) as u32,
+            line: u32::try_from(line).map_err(|_| ("line", format!("{line} is no line of a file")))?,
         };
         rows.tasks.push(task);
         Ok(())
