@@ -313,7 +313,7 @@ impl Part {
 
     fn cut_communication(&self, communication: &mut Communication) {
         let within = |from: u64, to: u64| overlaps(from, to, self.begin, self.end) && to <= self.end;
-        let Communication { calls, messages, participations, fulfilments, .. } = communication;
+        let Communication { calls, messages, participations, fulfilments, awaited, .. } = communication;
         let kept = |call: &Call| overlaps(call.start, call.end, self.begin, self.end);
         let of_calls: Vec<u32> = numbers(calls.iter().map(kept)).collect();
         let of_messages: Vec<u32> =
@@ -330,6 +330,10 @@ impl Part {
                 wait.until = wait.until.min(call.end);
             }
             kept
+        });
+        awaited.retain_mut(|(call, _)| {
+            *call = number(&of_calls, *call);
+            *call != u32::MAX
         });
         let mut row = 0;
         messages.retain_mut(|message| {
@@ -440,6 +444,30 @@ mod tests {
         same.cut(0, u64::MAX);
         assert_eq!(spans(&same), spans(&whole));
         assert_eq!((same.tasks.len(), same.tasks.ended[1]), (2, 70));
+    }
+
+    #[test]
+    fn partners_of_open_calls_stay_theirs() {
+        use crate::Place;
+        use crate::messages::{Awaited, Call, Communication};
+
+        let call = |start: u64, end: u64| Call {
+            thread: ThreadIndex(0),
+            function: 0,
+            place: Place::UNKNOWN,
+            start,
+            end,
+            count: 1,
+            bytes: 0,
+            wait: None,
+        };
+        let calls = vec![call(10, 20), call(30, 90), call(95, 99)];
+        let [first, open, last] = [1, 2, 3].map(|sequence| Awaited::Operation { comm: 7, sequence });
+        let awaited = vec![(0, first), (1, open), (2, last)];
+        let communication = Communication { calls, awaited, ..Communication::default() };
+        let mut execution = Execution { communication, ..Execution::default() };
+        execution.cut(25, 95);
+        assert_eq!(execution.communication.awaited, [(0, open)]);
     }
 
     /// Cutting at any place divides the time of every state exactly.
