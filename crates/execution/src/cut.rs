@@ -31,7 +31,10 @@ impl Execution {
         let regions = numbers(kept_regions).map(RegionIndex).collect();
         let part = Part { begin, end, tasks, regions };
 
-        let cut_waits = self.waits_across(begin, end);
+        let mut cut_waits = self.waits_across(begin, end);
+        for hold in cut_waits.iter_mut().filter_map(|wait| wait.holder.as_mut()) {
+            hold.task = part.task(hold.task);
+        }
 
         // A new table must be cut here too.
         let Execution {
@@ -483,6 +486,39 @@ mod tests {
             after.cut(at, 100);
             assert_eq!(useful(&before) + useful(&after), 40, "cut at {at}");
         }
+    }
+
+    /// Task 1 holds a lock, for which another thread waits longer than the part; task 0 is over before it.
+    #[test]
+    fn holders_in_cut_waits_are_tasks_of_the_part() {
+        use crate::ObjectIndex;
+
+        let mut builder = ExecutionBuilder::new();
+        let process = builder.add_process("node.1", 5);
+        let [holder, waiter] = [5, 6].map(|tid| builder.add_thread(process, tid));
+        let (object, site) = (ObjectIndex(0), SiteIndex(3));
+        let [before, task] = [TaskIndex(0), TaskIndex(1)];
+        let waits = Section { object, ..Section::of(State::LockWait) };
+        for (thread, at, change) in [
+            (holder, 0, Change::ThreadWorks),
+            (waiter, 0, Change::ThreadWorks),
+            (holder, 1, Change::TaskStarts { task: before }),
+            (holder, 5, Change::TaskEnds { task: before }),
+            (holder, 6, Change::TaskStarts { task }),
+            (holder, 6, Change::Becomes(Section { task, ..Section::of(State::Task) })),
+            (holder, 10, Change::Acquires { object, site }),
+            (waiter, 20, Change::Becomes(waits)),
+            (holder, 80, Change::Releases { object }),
+            (waiter, 85, Change::Becomes(Section::of(State::Task))),
+            (holder, 90, Change::TaskEnds { task }),
+        ] {
+            builder.event(thread, at);
+            builder.change(thread, at, change);
+        }
+        let mut execution = builder.finish();
+        execution.cut(30, 60);
+        let holders: Vec<_> = execution.cut_waits.iter().map(|wait| wait.holder.unwrap().task).collect();
+        assert_eq!((holders, execution.holds[0].task), (vec![TaskIndex(0)], TaskIndex(0)));
     }
 
     /// In every part of a run its threads' times tile the process's, also of those that are not there in it.
