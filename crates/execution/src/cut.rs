@@ -169,8 +169,9 @@ impl Execution {
         cut_waits
     }
 
-    /// Splits a wait of a thread for a lock over its holders in sequence, as [`Holders::split`] does with these of its holds. Of a
-    /// wait that is not over the holder may be the thread itself; of one that was cut the parts are those of the whole.
+    /// Splits a wait of a thread for a lock, or a part of one, over its holders in sequence, as [`Holders::split`] does with these
+    /// of its holds. Of a wait that is not over the holder may be the thread itself; of one that was cut the parts are those of
+    /// the whole.
     pub fn split_wait(
         &self,
         holders: &Holders,
@@ -178,11 +179,12 @@ impl Execution {
         wait: &Span,
         mut take: impl FnMut(Option<Hold>, u64, u64),
     ) {
-        let first = self.cut_waits.partition_point(|part| (part.thread, part.start) < (thread, wait.start));
+        let first = self.cut_waits.partition_point(|part| (part.thread, part.end) <= (thread, wait.start));
         let parts = self.cut_waits[first..].iter();
-        let mut parts = parts.take_while(|part| part.thread == thread && part.end <= wait.end).peekable();
+        let mut parts = parts.take_while(|part| part.thread == thread && part.start < wait.end).peekable();
         if parts.peek().is_some() {
-            return parts.for_each(|part| take(part.holder, part.start, part.end));
+            return parts
+                .for_each(|part| take(part.holder, part.start.max(wait.start), part.end.min(wait.end)));
         }
         // A nested lock is taken again at once.
         let is_last = self.threads.get(thread.index()).is_some_and(|row| wait.end == row.track.end());
@@ -435,6 +437,35 @@ mod tests {
         assert_eq!(tasks.status[0], TaskStatus::Running);
         assert_eq!((execution.regions[0].begin, execution.regions[0].end), (35, NO_TIME));
         assert_eq!(execution.range(), (35, 60));
+    }
+
+    #[test]
+    fn a_part_of_a_cut_wait_has_the_holders_of_that() {
+        use crate::{CutWait, Hold, Holders, ObjectIndex, Span};
+
+        let thread = ThreadIndex(0);
+        let (object, site, task) = (ObjectIndex(0), SiteIndex(3), TaskIndex::NONE);
+        let hold = Hold { object, thread: ThreadIndex(1), site, task, start: 5, end: 90 };
+        let cut = |thread, start, end, holder| CutWait { thread: ThreadIndex(thread), start, end, holder };
+        let cut_waits = vec![
+            cut(0, 10, 30, None),
+            cut(0, 30, 50, Some(hold)),
+            cut(0, 60, 70, None),
+            cut(1, 10, 30, None),
+        ];
+        let execution = Execution { cut_waits, ..Execution::default() };
+        let parts = |start, end| {
+            let section = Section { object, ..Section::of(State::LockWait) };
+            let mut parts = Vec::new();
+            let holders = Holders::of(&[]);
+            execution.split_wait(&holders, thread, &Span { start, end, section }, |holder, start, end| {
+                parts.push((holder.is_some(), start, end));
+            });
+            parts
+        };
+        assert_eq!(parts(10, 50), [(false, 10, 30), (true, 30, 50)]);
+        assert_eq!(parts(20, 40), [(false, 20, 30), (true, 30, 40)]);
+        assert_eq!(parts(50, 60), [(false, 50, 60)], "another wait");
     }
 
     #[test]

@@ -368,7 +368,8 @@ impl Maker<'_> {
     ) {
         let name = self.builder.add_name(&names.object(span.section.object));
         let waiter = self.builder.add_type(names.code(span.section.state, span.section.place));
-        holders.split(thread, span, |hold, start, end| {
+        let execution = self.execution;
+        execution.split_wait(holders, thread, span, |hold, start, end| {
             let holder = hold.map_or(NONE, |hold| self.builder.add_type(names.site(hold.site)));
             self.builder.add_lock_wait(worker.into(), name, (holder, waiter), start, end);
         });
