@@ -5,6 +5,7 @@
 
 use crate::{Place, ProcessIndex, TaskIndex, ThreadIndex};
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
 use taskscope_event::models::messages::FUNCTIONS;
 
 mod partners;
@@ -264,7 +265,7 @@ impl Communication {
         self.calls.iter().filter(move |call| call.thread == thread)
     }
 
-    /// The members that the completion of this part had to wait for, besides itself.
+    /// The members that the completion of this part had to wait for, besides itself, in the order of `operations`.
     pub fn awaited<'a>(
         &'a self,
         operations: &'a FxHashMap<(u64, u64), Vec<u32>>,
@@ -285,11 +286,14 @@ impl Communication {
         })
     }
 
-    /// Rows of participations by communicator and number of the operation.
+    /// Rows of participations by communicator and number of the operation, those that began last first.
     pub fn operations(&self) -> FxHashMap<(u64, u64), Vec<u32>> {
         let mut operations: FxHashMap<_, Vec<u32>> = FxHashMap::default();
         for (row, part) in self.participations.iter().enumerate() {
             operations.entry((part.comm, part.sequence)).or_default().push(row as u32);
+        }
+        for rows in operations.values_mut() {
+            rows.sort_unstable_by_key(|row| Reverse((self.participations[*row as usize].begun, *row)));
         }
         operations
     }

@@ -116,9 +116,10 @@ impl Maker<'_> {
         let process_of = |thread: ThreadIndex| threads[thread.index()].process;
         let awaited = self.execution.communication.awaited(operations, part, process_of);
         let mut arrivals: Vec<Arrival> = awaited
+            .take(MAX_MEMBERS + 1)
             .map(|other| Arrival { sender: other.thread, sent: other.begun, arrived, bytes: other.bytes })
             .collect();
-        arrivals.sort_unstable_by_key(|arrival| std::cmp::Reverse(arrival.sent));
+        // The last to begin is first.
         if arrivals.len() > MAX_MEMBERS {
             arrivals.truncate(1);
         }

@@ -17,9 +17,9 @@ impl MessagesBuilder {
         for (part, row) in ends.chain(begins) {
             let Some(call) = self.communication.calls.get(row as usize) else { continue };
             // For an operation that need not wait for all, members that arrived before its end count.
-            let others = self.communication.awaited(&operations, part, process_of);
-            let latest = others.filter(|other| other.begun <= call.end).max_by_key(|other| other.begun);
-            if let Some(latest) = latest {
+            // The last to begin is mostly the one: those of large operations are not all looked at.
+            let mut others = self.communication.awaited(&operations, part, process_of);
+            if let Some(latest) = others.find(|other| other.begun <= call.end) {
                 waits.push((row, process_of(latest.thread), latest.begun));
             }
         }
