@@ -78,6 +78,7 @@ pub fn from_execution(
         worker_of: FxHashMap::default(),
         threads: Vec::new(),
         hosts: FxHashMap::default(),
+        nodes: FxHashMap::default(),
         ended_by: FxHashMap::default(),
         state_names: [NONE; State::ALL.len()],
         edges: Vec::new(),
@@ -185,6 +186,8 @@ pub(super) struct Maker<'a> {
     pub threads: Vec<u32>,
     /// Numbers of hosts.
     pub hosts: FxHashMap<String, usize>,
+    /// Nodes of processes, once they were asked for.
+    pub nodes: FxHashMap<ProcessIndex, u64>,
     /// Data that ended the task of a stretch after its body, and when.
     pub ended_by: FxHashMap<u32, Vec<(u64, u64)>>,
     /// The builder's names of states, once they were used.

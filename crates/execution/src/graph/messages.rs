@@ -24,6 +24,15 @@ struct Arrival {
 impl Maker<'_> {
     /// The node of a process: its rank, as memory is not shared; of others, that of their host.
     pub(super) fn node_of(&mut self, process: ProcessIndex) -> u64 {
+        if let Some(known) = self.nodes.get(&process) {
+            return *known;
+        }
+        let node = self.find_node(process);
+        self.nodes.insert(process, node);
+        node
+    }
+
+    fn find_node(&mut self, process: ProcessIndex) -> u64 {
         let ranks = &self.execution.communication.ranks;
         if let Some(own) = ranks.get(&process.0) {
             let one_job = ranks.values().all(|rank| rank.job == own.job);
