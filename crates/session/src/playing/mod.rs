@@ -16,6 +16,7 @@ use crate::selection::{Part, Selected, Selection};
 use model_player::ModelPlayer;
 use replay::{NeedsOrder, ReadProgress};
 use spill_file::SpillFile;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use taskscope_event::StreamFile;
 use taskscope_event::models::samples;
@@ -70,7 +71,8 @@ pub(crate) fn play(
     let (mut builder, mut interpreter) = (ExecutionBuilder::new(), Interpreter::new());
     let threads = threads::add_threads(trace, &mut builder, &mut interpreter);
     let spill_file = keep_long_tracks(trace, is_waited_for, &mut builder);
-    if selection.is_everything() {
+    // For a range, too, all events are played.
+    if selection.filter.is_none() {
         expect_sizes(trace, &threads, &mut builder, &mut interpreter);
     }
     let selected = selection.of(trace);
@@ -110,9 +112,14 @@ fn expect_sizes(
     builder: &mut ExecutionBuilder,
     interpreter: &mut Interpreter,
 ) {
-    // An event changes its thread's section at most once, with rare exceptions.
+    // An event changes its thread's section at most once, with rare exceptions. A thread may have several streams.
+    let mut of_threads: BTreeMap<ThreadIndex, u64> = BTreeMap::new();
     for (stream, thread) in trace.streams().iter().zip(&threads.threads) {
-        builder.expect_sections(*thread, stream.event_count());
+        let events = of_threads.entry(*thread).or_default();
+        *events = events.saturating_add(stream.event_count());
+    }
+    for (thread, events) in of_threads {
+        builder.expect_sections(thread, events);
     }
     let tasks = trace.event_count() / EVENTS_OF_TASK;
     builder.expect_tasks(tasks);
