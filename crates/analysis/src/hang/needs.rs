@@ -22,7 +22,7 @@ impl Ends<'_> {
         let calls = self.last_calls();
         let execution = self.execution;
         let process_of = |thread: ThreadIndex| execution.threads[thread.index()].process;
-        let open_calls = OpenCalls::of(&execution.communication, process_of);
+        let open_calls = OpenCalls::of(&execution.whole().communication, process_of);
         let tasks = &self.execution.tasks;
         for (thread, span) in open {
             let Section { state, region, task, object, .. } = span.section;

@@ -10,7 +10,7 @@ impl<'e> Ends<'e> {
     /// The call in which each thread is, and its row.
     pub fn last_calls(&self) -> FxHashMap<ThreadIndex, (u32, &'e Call)> {
         let mut calls: FxHashMap<ThreadIndex, (u32, &Call)> = FxHashMap::default();
-        for (row, call) in (0..).zip(&self.execution.communication.calls) {
+        for (row, call) in (0..).zip(&self.execution.whole().communication.calls) {
             let is_open = self.end(call.thread).is_some_and(|end| {
                 matches!(end.span.section.state, State::Communication | State::MpiStart)
                     && call.end >= end.span.end
