@@ -80,12 +80,14 @@ impl OffTimes {
         }
     }
 
-    /// Moves the system's time in `[from, to)` from the track's states to the states of the causes.
+    /// Moves the system's time in `[from, to)` from the track's states to the states of the causes. Time of a thread that is
+    /// not there is in no state of a track.
     pub fn move_sums(&self, from: u64, to: u64, sums: &mut [u64; CLASSES]) {
         for (Under { states, pyramid }, cause) in self.under.iter().zip(SystemCause::ALL) {
             for (class, ns) in pyramid.sums(states, from, to).into_iter().enumerate() {
-                if let Some(under) = class.checked_sub(1).and_then(|state| sums.get_mut(state)) {
-                    *under = under.saturating_sub(ns);
+                let under = class.checked_sub(1).and_then(|state| sums.get_mut(state));
+                if let Some(under) = under.filter(|under| **under >= ns) {
+                    *under -= ns;
                     sums[cause.state() as usize] += ns;
                 }
             }
@@ -243,5 +245,28 @@ mod tests {
                 .collect();
             assert_eq!(flagged(&kept, window), walked, "{width_log2}");
         }
+    }
+
+    /// A thread that has not begun loses its time to other workers, as it does later for a while.
+    #[test]
+    fn time_of_a_thread_that_is_not_there_is_in_no_state() {
+        use crate::lod::Timeline;
+        use crate::{Change, ExecutionBuilder, Observer, Section};
+
+        let mut builder = ExecutionBuilder::new();
+        let process = builder.add_process("host.1", 1);
+        for (tid, first, last) in [(1, 100, 200), (2, 0, 300)] {
+            let thread = builder.add_thread(process, tid);
+            builder.event(thread, first);
+            builder.change(thread, first, Change::Becomes(Section::of(State::Task)));
+            builder.event(thread, last);
+            builder.change(thread, last, Change::ThreadEnds);
+        }
+        let mut execution = builder.finish();
+        let (thread, cause) = (ThreadIndex(0), SystemCause::MoreWorkers);
+        let lost = [(0, 100), (150, 160)].map(|(start, end)| SystemTime { thread, start, end, cause });
+        execution.system_time = lost.to_vec();
+        let sums = Timeline::build(&execution).sums(&execution, thread, 0, 300);
+        assert_eq!((sums[State::Task as usize], sums[State::Oversubscribed as usize]), (90, 10));
     }
 }
