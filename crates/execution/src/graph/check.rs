@@ -108,6 +108,8 @@ pub(crate) fn check(graph: &TaskGraph, rows: &Rows<'_>, errors: &mut Vec<GraphEr
             add(Table::Tasks, rows.tasks[pair[1].task as usize], "start", text);
         }
     }
+    // By node: the last data with a copy on it.
+    let mut last_copied = vec![usize::MAX; graph.nodes.len()];
     for data in 0..graph.data.len() {
         let (id, produced) = (graph.data.id[data], graph.data.produced[data]);
         let producer = graph.data.producer[data];
@@ -128,10 +130,9 @@ pub(crate) fn check(graph: &TaskGraph, rows: &Rows<'_>, errors: &mut Vec<GraphEr
                 add(Table::Data, rows.data[data], "produced", text);
             }
         }
-        let copies = graph.copies.get(data);
-        for (number, copy) in copies.iter().enumerate() {
+        for copy in graph.copies.get(data) {
             let node = graph.nodes[copy.node as usize].id;
-            if copies[..number].iter().any(|earlier| earlier.node == copy.node) {
+            if std::mem::replace(&mut last_copied[copy.node as usize], data) == data {
                 add(
                     Table::Data,
                     rows.data[data],
