@@ -248,8 +248,15 @@ fn hot_path(sums: &[u64], children: &[Vec<NodeId>]) -> Vec<NodeId> {
 /// no callers: their row contains the concurrent work of the others, by share. The row's own part is the time
 /// in which none worked.
 pub fn bottom_up(tree: &CallTree) -> CallTree {
+    bottom_up_to(tree, MAX_TURNED)
+}
+
+/// Rows of a bottom-up view at most: a file may have values at each step of endless paths. Without room, outer callers are left out.
+const MAX_TURNED: usize = 1 << 24;
+
+fn bottom_up_to(tree: &CallTree, most: usize) -> CallTree {
     let mut turned = tree.clone();
-    turned.tree = Tree::growing();
+    turned.tree = Tree::growing_to(most);
     let mut idled = IDLE.map(|metric| (metric, 0_u64));
     for node in tree.nodes() {
         let mut values: Vec<(Metric, u64)> = tree.tree.values(node).collect();
@@ -323,7 +330,11 @@ fn add_turned(tree: &CallTree, turned: &mut CallTree, below: NodeId, node: NodeI
             }
             None => frame.without_place(),
         };
-        at = turned.tree.child(at, frame);
+        let outer = turned.tree.child(at, frame);
+        if outer == at {
+            break;
+        }
+        at = outer;
     }
     at
 }
@@ -655,6 +666,21 @@ mod tests {
             .filter(|(_, waiting)| *waiting > 0)
             .collect();
         assert_eq!(rows, [("<idle or absent>".to_owned(), 100)]);
+    }
+
+    #[test]
+    fn callers_without_room_are_left_out_of_the_bottom_up_view() {
+        let mut run = CallTree::default();
+        let mut at = ROOT;
+        for step in 0..100 {
+            let (function, module) = (step.to_string(), String::new());
+            let label = Label { what: StepKind::Function, function, file: None, line: None, module };
+            at = run.child(at, FrameKind::User, label);
+            run.tree.add(at, Metric::TIME, 1);
+        }
+        assert_eq!(bottom_up(&run).tree.len(), 1 + 100 * 101 / 2);
+        let turned = bottom_up_to(&run, 300);
+        assert_eq!((turned.tree.len(), total(&turned.tree, Column::Time)), (300, 100));
     }
 
     #[test]
