@@ -155,21 +155,24 @@ impl<'a> Contexts<'a> {
     /// The frame of an address inside an instruction, at a time.
     pub fn frame(&mut self, kind: FrameKind, process: ProcessIndex, address: u64, at: u64) -> Frame {
         let own = self.modules.get(process.index()).map(Vec::as_slice).unwrap_or_default();
-        let find = || {
-            let mut there = own.iter().filter(|module| (module.start..module.end).contains(&address));
-            let mut first = there.next();
-            // Before the first known load, the first module is assumed.
-            while first.is_some_and(|module| module.at > at)
-                && let Some(earlier) = there.next()
-            {
-                first = Some(earlier);
-            }
-            first.map_or((NO_MODULE, address), |module| (module.number, address.wrapping_sub(module.bias)))
-        };
-        let (module, offset) = match self.reuses.get(process.index()) {
-            Some(true) => find(),
-            _ => *self.frames.entry((process, address)).or_insert_with(find),
-        };
+        if let Some((module, offset)) = self.frames.get(&(process, address)).copied() {
+            return Frame { kind, module, offset };
+        }
+        let is_there = |module: &&Loaded| (module.start..module.end).contains(&address);
+        let mut there = own.iter().filter(is_there).peekable();
+        let mut first = there.next();
+        let is_only = there.peek().is_none();
+        // Before the first known load, the first module is assumed.
+        while first.is_some_and(|module| module.at > at)
+            && let Some(earlier) = there.next()
+        {
+            first = Some(earlier);
+        }
+        let (module, offset) =
+            first.map_or((NO_MODULE, address), |module| (module.number, address.wrapping_sub(module.bias)));
+        if is_only || self.reuses.get(process.index()) != Some(&true) {
+            self.frames.insert((process, address), (module, offset));
+        }
         Frame { kind, module, offset }
     }
 
