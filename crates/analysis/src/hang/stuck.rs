@@ -21,10 +21,14 @@ impl Ends<'_> {
         };
         let mut stuck: FxHashSet<ThreadIndex> =
             self.waits.values().filter(|wait| is_sure(wait)).map(|wait| wait.thread).collect();
+        let mut of_processes = vec![Vec::new(); self.proper.len()];
+        for (thread, _) in self.all() {
+            of_processes[self.process(thread).index()].push(thread);
+        }
         loop {
             let is_free = |thread: &&ThreadIndex| {
                 let OpenWait { needs, any, .. } = &self.waits[*thread];
-                let mut never = needs.iter().map(|needed| self.never_comes(*needed, &stuck));
+                let mut never = needs.iter().map(|needed| self.never_comes(*needed, &stuck, &of_processes));
                 needs.is_empty() || if *any { never.any(|never| !never) } else { !never.any(|never| never) }
             };
             let free: Vec<ThreadIndex> = stuck.iter().filter(is_free).copied().collect();
@@ -37,16 +41,22 @@ impl Ends<'_> {
         }
     }
 
-    fn never_comes(&self, needed: Needed, stuck: &FxHashSet<ThreadIndex>) -> bool {
+    fn never_comes(
+        &self,
+        needed: Needed,
+        stuck: &FxHashSet<ThreadIndex>,
+        of_processes: &[Vec<ThreadIndex>],
+    ) -> bool {
         let is_out =
             |thread: ThreadIndex| stuck.contains(&thread) || self.end(thread).is_some_and(|end| end.gone);
         match needed {
             Needed::Holder { thread, .. } | Needed::Member(thread) => is_out(thread),
             Needed::Task(_, thread) => thread.is_some() && is_out(thread),
             Needed::Rank { process, .. } => process.is_some_and(|process| {
-                let mut own = self.all().filter(|(thread, _)| self.process(*thread) == process).peekable();
-                let is_over = |(thread, end): (ThreadIndex, &End)| is_out(thread) || self.has_no_work(end);
-                own.peek().is_some() && (self.proper[process.index()] || own.all(is_over))
+                let own = of_processes.get(process.index()).map_or(&[][..], Vec::as_slice);
+                let has_no_work = |thread| self.end(thread).is_some_and(|end| self.has_no_work(end));
+                let is_over = |thread: &ThreadIndex| is_out(*thread) || has_no_work(*thread);
+                !own.is_empty() && (self.proper[process.index()] || own.iter().all(is_over))
             }),
         }
     }
