@@ -141,7 +141,13 @@ impl<'a> Parser<'a> {
             }
             let position = self.position();
             let end = self.value(&field, kind, Operator::Less)?;
-            nothing_between(&first, &end).map_or(Ok(()), |text| Err(FilterError { position, text }))?;
+            let nothing = match (&first, &end) {
+                // Only texts can be between them.
+                (Literal::Either(_, begin), Literal::Text(end))
+                | (Literal::Text(begin), Literal::Either(_, end)) => nothing_between(begin, end),
+                (begin, end) => nothing_between(begin, end),
+            };
+            nothing.map_or(Ok(()), |text| Err(FilterError { position, text }))?;
             return Ok(Filter::Between(field, Some(first), Some(end)));
         }
         let mut values = vec![first];

@@ -91,6 +91,7 @@ fn filters_select_matching_records() {
         ("object < 9223372036854775808", false),
         ("either = 0x10", true),
         ("either = 16", false),
+        ("either in 0..1x", true),
     ];
     for (text, expected) in cases {
         assert_eq!(parse(text).unwrap().matches(&Event), expected, "{text}");
