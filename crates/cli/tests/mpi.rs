@@ -45,8 +45,9 @@ fn every_way_to_send_and_receive_is_matched() {
         assert_eq!((count(&events, "CMs"), count(&events, "CMr")), (11 * RANKS, 11 * RANKS));
         // The launcher's job, world, the reversed one and the half.
         assert_eq!(count(&events, "CCn"), 4 * RANKS);
-        // Two barriers, allreduce, broadcast, nonblocking barrier; two communicators made and freed; the start and the end of MPI.
-        assert_eq!((count(&events, "CGb"), count(&events, "CGe")), (11 * RANKS, 2 * RANKS));
+        // Two barriers, allreduce, broadcast, three in place, nonblocking barrier; two communicators made and freed; the start and
+        // the end of MPI.
+        assert_eq!((count(&events, "CGb"), count(&events, "CGe")), (14 * RANKS, 2 * RANKS));
         assert_eq!(streams(&trace).len(), RANKS);
         let report = report(&trace);
         assert_eq!(report["processes"], RANKS);

@@ -56,6 +56,7 @@ pub struct Library {
     pub comm_null: usize,
     pub request_null: usize,
     byte: usize,
+    datatype_null: usize,
     /// Variables with the addresses that Fortran programs give for "no status", which `MPI_Init` sets; 0 without one.
     fortran_ignores: [usize; 2],
     /// The same addresses for `use mpi_f08`.
@@ -131,6 +132,7 @@ impl Library {
                 comm_null,
                 request_null,
                 byte,
+                datatype_null: object(c"ompi_mpi_datatype_null").unwrap_or(0),
                 fortran_ignores,
                 f08_ignores,
                 functions,
@@ -145,6 +147,7 @@ impl Library {
                 comm_null: 0x0400_0000,
                 request_null: 0x2c00_0000,
                 byte: 0x4c00_010d,
+                datatype_null: 0x0c00_0000,
                 fortran_ignores,
                 f08_ignores,
                 functions,
@@ -249,8 +252,12 @@ impl Library {
         }
     }
 
-    /// Bytes of a value of a datatype.
+    /// Bytes of a value of a datatype; `None` for none: a program may give that where MPI does not read it, and
+    /// the question would end the program.
     pub fn type_bytes(&self, datatype: usize) -> Option<u64> {
+        if datatype == 0 || datatype == self.datatype_null {
+            return None;
+        }
         let mut bytes = -1;
         // SAFETY: the program gives this datatype to MPI too.
         let result = unsafe { (self.functions.type_size)(datatype, &mut bytes) };

@@ -102,6 +102,17 @@ int main(int argc, char **argv)
     MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_INT, MPI_SUM, reversed);
     CHECK(value == size);
     MPI_Bcast(&value, 1, MPI_INT, size - 1, MPI_COMM_WORLD);
+    /* in place: count and datatype of the buffer that is not there are not read */
+    int every[size], counts[size], places[size], is_root = rank == 0;
+    for (int i = 0; i < size; i++)
+        every[i] = rank, counts[i] = 1, places[i] = i;
+    MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, every, counts, places, MPI_INT, MPI_COMM_WORLD);
+    CHECK(every[left] == left && every[right] == right);
+    MPI_Gatherv(is_root ? MPI_IN_PLACE : &rank, is_root ? 0 : 1, is_root ? MPI_DATATYPE_NULL : MPI_INT,
+                every, counts, places, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Scatter(every, 1, MPI_INT, is_root ? MPI_IN_PLACE : &value, is_root ? 0 : 1,
+                is_root ? MPI_DATATYPE_NULL : MPI_INT, 0, MPI_COMM_WORLD);
+    CHECK(is_root || value == rank);
     MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &half);
     MPI_Ibarrier(half, &requests[0]);
     MPI_Wait(&requests[0], MPI_STATUS_IGNORE);

@@ -57,25 +57,30 @@ impl Operation {
     }
 
     pub(super) unsafe fn amount(&self, arguments: &Arguments, amount: Amount, comm: &Communicator) -> u64 {
-        let in_place = arguments.language == Language::C && arguments.word(0) == self.library.in_place();
+        let is_in_place =
+            |at: u8| arguments.language == Language::C && arguments.word(at) == self.library.in_place();
         // SAFETY: by contract.
         unsafe {
             match amount {
                 Amount::None => 0,
                 Amount::Unknown => UNKNOWN_BYTES,
-                Amount::CountOr(_, count) if in_place => self.bytes(arguments, count, count + 1),
+                Amount::CountOr(_, count) if is_in_place(0) => self.bytes(arguments, count, count + 1),
+                // Count and datatype of a buffer that is not there may be anything.
+                Amount::Count(count) if is_in_place(count.wrapping_sub(1)) => UNKNOWN_BYTES,
                 Amount::Count(count) | Amount::CountOr(count, _) => self.bytes(arguments, count, count + 1),
                 Amount::OneOf(datatype) => {
                     let datatype = arguments.handle(self.library, datatype, Kind::Datatype);
                     self.library.type_bytes(datatype).unwrap_or(UNKNOWN_BYTES)
                 }
-                Amount::Counts(..) if in_place && arguments.word(1) == 0 => 0,
+                Amount::Counts(..) if is_in_place(0) && arguments.word(1) == 0 => 0,
                 Amount::Counts(counts, datatype) => {
                     let datatype = arguments.handle(self.library, datatype, Kind::Datatype);
+                    // Without a datatype there may be no counts either.
+                    let Some(bytes) = self.library.type_bytes(datatype) else { return UNKNOWN_BYTES };
                     let sum = (0..comm.peers())
                         .map(|peer| u64::try_from(arguments.count_in(counts, peer)).unwrap_or(0))
                         .fold(0, u64::saturating_add);
-                    self.library.type_bytes(datatype).map_or(UNKNOWN_BYTES, |bytes| bytes.saturating_mul(sum))
+                    bytes.saturating_mul(sum)
                 }
             }
         }
