@@ -216,8 +216,12 @@ taskscope_store_(uint32_t head, const void *payload, uint32_t bytes, uint32_t ki
 leave:
 	__atomic_store_n(&r->busy, 0, __ATOMIC_RELEASE);
 slow:
-	taskscope_current_ = moves ? taskscope_raise_(head, payload, bytes, kind == TASKSCOPE_MOVES_END_)
-	                           : taskscope_emit_(head, payload, bytes, kind);
+	r = moves ? taskscope_raise_(head, payload, bytes, kind == TASKSCOPE_MOVES_END_)
+	          : taskscope_emit_(head, payload, bytes, kind);
+	/* No thread owns what is returned for an event that is not wanted. */
+	if (r != NULL && r->owner == 0)
+		return 0;
+	taskscope_current_ = r;
 	return 1;
 }
 

@@ -10,6 +10,8 @@ use taskscope_record::instrument;
 use taskscope_record::instrument::named::{self, Site};
 use taskscope_record::thread::ThreadRecorder;
 
+use crate::not_wanted;
+
 /// # Safety
 /// `text` points to a NUL-terminated string, or is null.
 unsafe fn bytes<'a>(text: *const c_char) -> &'a [u8] {
@@ -187,7 +189,8 @@ pub extern "C" fn taskscope_context_number_() -> u64 {
     instrument::named::next_task()
 }
 
-/// Stores an event that the inline code could not store, and returns the thread's recorder for the next.
+/// Stores an event that the inline code could not store, and returns the thread's recorder for the next, or
+/// [`not_wanted`] for one that is not wanted.
 ///
 /// # Safety
 /// `payload` points to `bytes` bytes, at most 16.
@@ -201,7 +204,9 @@ pub unsafe extern "C" fn taskscope_raise_(
     let [_, model, category, value] = head.to_le_bytes();
     // SAFETY: by contract.
     let payload = unsafe { core::slice::from_raw_parts(payload.cast::<u8>(), bytes.min(16) as usize) };
-    instrument::raise(Code([model, category, value]), payload, is_end != 0);
+    if !instrument::raise(Code([model, category, value]), payload, is_end != 0) && is_end == 0 {
+        return not_wanted();
+    }
     taskscope_record::thread::address() as *mut ThreadRecorder
 }
 

@@ -124,8 +124,19 @@ pub extern "C" fn taskscope_task_number() -> u32 {
     NEXT.fetch_add(1, Relaxed)
 }
 
-/// Stores an event that the inline code could not store, and returns the thread's recorder for the next.
-/// `head` is the event's first word; `kind` is 0 for a point, 1 for a begin with an end of equal payload
+/// Zeros in the place of a recorder: no thread owns it.
+#[repr(align(64))]
+struct NotWanted([u8; size_of::<ThreadRecorder>()]);
+
+static NOT_WANTED: NotWanted = NotWanted([0; size_of::<ThreadRecorder>()]);
+
+/// Returned for an event that is not wanted, so that its end is not recorded either. It is only read.
+pub(crate) fn not_wanted() -> *mut ThreadRecorder {
+    NOT_WANTED.0.as_ptr().cast_mut().cast()
+}
+
+/// Stores an event that the inline code could not store, and returns the thread's recorder for the next, or
+/// [`not_wanted`] for a begin that is not recorded. `head` is the event's first word; `kind` is 0 for a point, 1 for a begin with an end of equal payload
 /// size, 2 for an end.
 ///
 /// # Safety
@@ -156,6 +167,8 @@ pub unsafe extern "C" fn taskscope_emit_(
             12 => store::<12>(&mut recorder, code, &buffer, kind),
             _ => store::<16>(&mut recorder, code, &buffer, kind),
         }
+    } else if kind == 1 {
+        return not_wanted();
     }
     taskscope_record::thread::address() as *mut ThreadRecorder
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use taskscope_event::StreamFile;
-use taskscope_event::models::{nosv, ovni};
+use taskscope_event::models::{instrument, nosv, ovni};
 use taskscope_trace::{OpenOptions, ReadOrder, Trace};
 
 use crate::Programs;
@@ -18,6 +18,25 @@ fn inline_emissions_are_in_the_trace() {
         let trace = programs.path("trace");
         programs.output(Command::new(programs.path("program")).env("TASKSCOPE_TRACE_DIR", &trace));
         check(&trace);
+    }
+}
+
+#[test]
+fn what_is_not_wanted_has_no_end_either() {
+    for compiler in ["gcc", "g++"].into_iter().filter(|name| has(name)) {
+        let programs = Programs::new();
+        programs.compile(compiler, &["-g"], "tests/programs/filtered.c", "program");
+        for (name, value) in [("TASKSCOPE_FILTER", "-ovni.M,-I"), ("TASKSCOPE_SWITCH", "off")] {
+            let root = programs.path(name);
+            let mut command = Command::new(programs.path("program"));
+            programs.output(command.env("TASKSCOPE_TRACE_DIR", &root).env(name, value));
+            let trace = Trace::open(&root, &OpenOptions::default()).unwrap();
+            let of = |file| trace.streams().iter().flat_map(move |stream| stream.events_of(file));
+            let tasks = of(StreamFile::Standard).filter(|event| event.code == nosv::TASK_EXECUTE).count();
+            assert_eq!(tasks, usize::from(name == "TASKSCOPE_FILTER"));
+            assert!(of(StreamFile::Standard).all(|event| event.code != ovni::MARK_POP), "{name}");
+            assert!(of(StreamFile::Own).all(|event| event.code != instrument::STATE_POP), "{name}");
+        }
     }
 }
 
