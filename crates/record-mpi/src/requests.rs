@@ -105,7 +105,34 @@ pub fn put(table: Table, handle: usize, pending: Pending) {
     }
 }
 
+/// Changes the operation of a handle, which several threads may do at once. `None` if there is none.
+pub fn change<R>(table: Table, handle: usize, change: impl FnOnce(&mut Pending) -> R) -> Option<R> {
+    shard(table, handle)?.as_mut()?.get_mut(&handle).map(change)
+}
+
 /// Removes and returns the operation of a handle.
 pub fn take(table: Table, handle: usize) -> Option<Pending> {
     shard(table, handle)?.as_mut()?.remove(&handle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_by_several_threads_all_count() {
+        let handle = 0x7000;
+        put(Table::Requests, handle, Pending::Send { post: 0 });
+        let count = || {
+            for _ in 0..10_000 {
+                let counted = change(Table::Requests, handle, |pending| {
+                    let Pending::Send { post } = pending else { unreachable!() };
+                    *post += 1;
+                });
+                assert_eq!(counted, Some(()));
+            }
+        };
+        std::thread::scope(|scope| (0..2).for_each(|_| drop(scope.spawn(count))));
+        assert!(matches!(take(Table::Requests, handle), Some(Pending::Send { post: 20_000 })));
+    }
 }

@@ -13,7 +13,9 @@ use crate::functions::Partitions;
 use crate::handle_kind::Kind;
 use crate::language::Language;
 use crate::library::{Status, WORDS};
-use crate::requests::{Making, Pending, PreparedCollective, PreparedReceive, Receive, Table, put, take};
+use crate::requests::{
+    Making, Pending, PreparedCollective, PreparedReceive, Receive, Table, change, put, take,
+};
 
 /// Requests of one call that its begin names.
 const MAX_AWAITED: usize = 16;
@@ -242,15 +244,16 @@ impl Operation {
             };
             (u64::try_from(count).unwrap_or(0), arguments.handle(self.library, request, Kind::Request))
         };
-        let Some(mut pending) = take(Table::Requests, handle) else { return };
-        if let Pending::PreparedSend(send, Some(post)) = &mut pending
-            && send.missing > 0
-        {
-            send.missing = send.missing.saturating_sub(count);
-            if send.missing == 0 {
-                record_send(*post, &send.comm, send.peer, send.tag, send.bytes, moment);
+        // Threads of the program fill the partitions: the request stays in the table meanwhile.
+        let is_last = change(Table::Requests, handle, |pending| match pending {
+            Pending::PreparedSend(send, Some(post)) if send.missing > 0 => {
+                send.missing = send.missing.saturating_sub(count);
+                (send.missing == 0).then(|| (*post, send.clone()))
             }
+            _ => None,
+        });
+        if let Some((post, send)) = is_last.flatten() {
+            record_send(post, &send.comm, send.peer, send.tag, send.bytes, moment);
         }
-        put(Table::Requests, handle, pending);
     }
 }
