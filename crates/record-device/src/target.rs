@@ -29,6 +29,8 @@ struct OpenOperation {
     append: u64,
     start: u64,
     call: KindAndName,
+    /// The calls in it that have ended, by their starts.
+    inner: Vec<Call>,
 }
 
 thread_local! {
@@ -101,7 +103,7 @@ pub extern "C" fn taskscope_target_begin(device: i32, what: u32, bytes: u64) {
     let operation = operation.map(|(queue, seq, _)| (queue, seq));
     let _ = OPEN.try_with(|open| {
         if let Ok(mut open) = open.try_borrow_mut() {
-            open.push(OpenOperation { operation, append, start, call });
+            open.push(OpenOperation { operation, append, start, call, inner: Vec::new() });
         }
     });
 }
@@ -110,11 +112,57 @@ pub extern "C" fn taskscope_target_begin(device: i32, what: u32, bytes: u64) {
 #[unsafe(no_mangle)]
 pub extern "C" fn taskscope_target_end() {
     let Some(hub) = hub() else { return };
-    let open = OPEN.try_with(|open| open.try_borrow_mut().ok()?.pop()).ok().flatten();
-    let Some(OpenOperation { operation, append, start, call }) = open else { return };
-    let end = clocks::now().max(start);
-    if let Some((queue, seq)) = operation {
-        hub.complete(queue, seq, 0, start, end);
+    let (end, tid) = (clocks::now(), tid());
+    let ended =
+        OPEN.try_with(|open| end_innermost(&mut *open.try_borrow_mut().ok()?, end, tid)).ok().flatten();
+    let Some((completed, calls)) = ended else { return };
+    if let Some((queue, seq, start)) = completed {
+        hub.complete(queue, seq, 0, start, end.max(start));
     }
-    hub.call(Call { tid: tid(), start: append, end, what: call, operation });
+    calls.into_iter().for_each(|call| hub.call(call));
+}
+
+/// Queue, number and start of an operation that has ended.
+type Completed = (QueueIndex, u64, u64);
+
+/// Ends the innermost call. Returns its operation, and the calls to be handed over: a thread's calls go in the order
+/// of their starts, so those in another one wait for its end.
+fn end_innermost(
+    open: &mut Vec<OpenOperation>,
+    end: u64,
+    tid: u32,
+) -> Option<(Option<Completed>, Vec<Call>)> {
+    let OpenOperation { operation, append, start, call, inner } = open.pop()?;
+    let own = Call { tid, start: append, end: end.max(start), what: call, operation };
+    let mut calls = vec![own];
+    calls.extend(inner);
+    if let Some(outer) = open.last_mut() {
+        outer.inner.append(&mut calls);
+    }
+    Some((operation.map(|(queue, seq)| (queue, seq, start)), calls))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_within_a_construct_come_after_it() {
+        let begun = |at: u64| OpenOperation {
+            operation: None,
+            append: at,
+            start: at,
+            call: KindAndName::new(kind::OTHER_CALL, at as u32),
+            inner: Vec::new(),
+        };
+        let mut open = vec![begun(10)];
+        for (start, end) in [(11, 20), (21, 40)] {
+            open.push(begun(start));
+            assert!(end_innermost(&mut open, end, 1).unwrap().1.is_empty());
+        }
+        let calls = end_innermost(&mut open, 50, 1).unwrap().1;
+        let times: Vec<_> = calls.iter().map(|call| (call.start, call.end)).collect();
+        assert_eq!(times, [(10, 50), (11, 20), (21, 40)]);
+        assert!(end_innermost(&mut open, 60, 1).is_none());
+    }
 }
