@@ -5,6 +5,7 @@
 //! clock synchronization", 1989). Two measurements give the drift.
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::collections::HashSet;
 
 use taskscope_event::models::messages;
 use taskscope_ompt::shared::{Moment, record};
@@ -47,10 +48,7 @@ pub fn has_met() -> bool {
 pub fn measure(library: &Library) {
     let comm = OWN_WORLD.load(Relaxed);
     let Some((rank, ranks)) = (comm != 0).then(|| library.rank_and_size(comm)).flatten() else { return };
-    let hosts = library.gather_words(host(), ranks, comm);
-    let leads = |rank: usize| hosts.iter().position(|host| hosts.get(rank) == Some(host)) == Some(rank);
-    let leaders = (0..hosts.len()).filter(|rank| leads(*rank)).map(|rank| rank as u32);
-    for leader in leaders {
+    for leader in leaders(&library.gather_words(host(), ranks, comm)) {
         if leader == 0 {
             if rank == 0 {
                 record(|moment| record_offset(moment, 0, 0));
@@ -68,6 +66,12 @@ pub fn measure(library: &Library) {
             record(|moment| record_offset(moment, offset, error));
         }
     }
+}
+
+/// The lowest rank of each host, by the hosts of all ranks. Looks each rank up once: there may be very many.
+fn leaders(hosts: &[u64]) -> impl Iterator<Item = u32> {
+    let mut met = HashSet::new();
+    (0..).zip(hosts).filter_map(move |(rank, host)| met.insert(*host).then_some(rank))
 }
 
 /// Frees our communicator, before `MPI_Finalize`.
@@ -112,6 +116,11 @@ fn host() -> u64 {
 mod tests {
     use super::*;
     use core::cell::Cell;
+
+    #[test]
+    fn the_lowest_rank_of_each_host_leads() {
+        assert!(leaders(&[7, 9, 7, 9, 5, 7]).eq([0, 1, 4]));
+    }
 
     #[test]
     fn the_fastest_answer_counts() {
