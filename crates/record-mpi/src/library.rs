@@ -116,6 +116,9 @@ pub fn library() -> Option<&'static Library> {
 impl Library {
     fn load() -> Option<Library> {
         let functions = Functions::load()?;
+        if has_standard_abi() {
+            return Library::unknown("with the standard ABI of MPI 5.0");
+        }
         let all = |names: [&CStr; 2]| names.map(|name| object(name).unwrap_or(0));
         let fortran_ignores = all([c"MPI_F_STATUS_IGNORE", c"MPI_F_STATUSES_IGNORE"]);
         let f08_ignores = all([c"MPIR_F08_MPI_STATUS_IGNORE_OBJ", c"MPIR_F08_MPI_STATUSES_IGNORE_OBJ"]);
@@ -153,7 +156,10 @@ impl Library {
                 functions,
             });
         }
-        let name = version.lines().next().unwrap_or("unknown");
+        Library::unknown(version.lines().next().unwrap_or("unknown"))
+    }
+
+    fn unknown(name: &str) -> Option<Library> {
         eprintln!(
             "taskscope: the messages of this program are not recorded\n  why:  its MPI library has an ABI that \
              taskscope does not know: {name}\n  kept: its MPI calls are recorded\n  try:  Open MPI, MPICH, or an \
@@ -482,6 +488,16 @@ fn symbol(name: &CStr) -> Option<usize> {
     })
 }
 
+/// Whether the program runs on MPI's standard ABI, under the name that it gives to the library: whichever is behind it, handles,
+/// statuses and constants are other ones.
+fn has_standard_abi() -> bool {
+    loaded_libraries().iter().any(|path| is_of_standard_abi(path.to_bytes()))
+}
+
+fn is_of_standard_abi(path: &[u8]) -> bool {
+    path.rsplit(|byte| *byte == b'/').next().is_some_and(|file| file.starts_with(b"libmpi_abi.so"))
+}
+
 /// Loaded files with the names of MPI libraries.
 fn loaded_libraries() -> Vec<CString> {
     unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, list: *mut c_void) -> c_int {
@@ -502,4 +518,15 @@ fn loaded_libraries() -> Vec<CString> {
     // SAFETY: `visit` has the required signature, and receives the list.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut list).cast()) };
     list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_standard_abi_has_a_library_of_its_own() {
+        assert!(is_of_standard_abi(b"/opt/mpi/lib/libmpi_abi.so.0"));
+        assert!(!is_of_standard_abi(b"/opt/libmpi_abi.so/lib/libmpi.so.40"));
+    }
 }
