@@ -6,6 +6,12 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 static WORKERS: AtomicU64 = AtomicU64::new(0);
 static MAX_WORKERS: AtomicU64 = AtomicU64::new(0);
 
+/// A profile begins, before its first worker: what a forked child finds here is its parent's.
+pub fn begin() {
+    WORKERS.store(0, Relaxed);
+    MAX_WORKERS.store(0, Relaxed);
+}
+
 /// A worker begins or ends.
 pub fn count(begins: bool) {
     if begins {

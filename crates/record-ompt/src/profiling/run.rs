@@ -168,6 +168,7 @@ fn add<const N: usize>(sums: &mut [u64; N], more: &[u64; N]) {
 impl Run {
     /// The run of this process, which begins now.
     pub fn new(pid: u32) -> Run {
+        worker_count::begin();
         let began = clock::now();
         Run {
             pid,

@@ -497,6 +497,7 @@ fn forked_children_leave_their_profiles() {
     let mut regions = Vec::new();
     for (profile, _) in &profiles {
         assert_eq!(profile.processes[0][key::FINISHED], "yes");
+        assert_eq!(profile.processes[0][key::WORKERS], "2", "its own ones");
         let of_process = profile.tree.total(Metric::REGIONS);
         regions.push(of_process);
         // The parent has had a region before the fork.
