@@ -226,8 +226,15 @@ impl RunNumbers {
         }
         numbers.fact(Fact::Mode, numbers.source.name().to_owned());
         numbers.put_findings(&findings);
+        // Each process has its own types, of the same names.
+        let mut types: BTreeMap<String, (u64, u64)> = BTreeMap::new();
         for row in analysis.task_types.iter().filter(|row| row.began > 0) {
-            numbers.put(Group::TaskType, &session.places.type_name(row.ty), row.mean_ns() as f64);
+            let (ns, tasks) = types.entry(session.places.type_name(row.ty)).or_default();
+            *ns += row.body_ns;
+            *tasks += row.began;
+        }
+        for (name, (ns, tasks)) in types {
+            numbers.put(Group::TaskType, &name, (ns / tasks) as f64);
         }
         numbers
     }
@@ -397,5 +404,27 @@ impl RunNumbers {
 
     fn put(&mut self, group: Group, name: &str, value: f64) {
         *self.numbers.entry((group, name.to_owned())).or_default() += value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskscope_testkit::synthetic::{Shape, execution};
+
+    #[test]
+    fn the_mean_of_a_type_is_that_of_its_tasks_in_all_processes() {
+        let shape = Shape { threads: 4, team: 2, processes_of_node: 2, events: 20_000, seed: 4 };
+        let session = Session::in_memory("synthetic.trace", execution(shape));
+        let (analysis, _) = taskscope_analysis::analyse(&session.execution);
+        let numbers = RunNumbers::of_session(&session, &analysis).numbers;
+        let means = numbers.iter().filter(|((group, _), _)| *group == Group::TaskType);
+        let rows = || analysis.task_types.iter().filter(|row| row.began > 0);
+        assert!((1..rows().count()).contains(&means.clone().count()));
+        for ((_, name), mean) in means {
+            let own = || rows().filter(|row| session.places.type_name(row.ty) == *name);
+            let (ns, tasks) = own().fold((0, 0), |sum, row| (sum.0 + row.body_ns, sum.1 + row.began));
+            assert_eq!(*mean, (ns / tasks) as f64, "{name}");
+        }
     }
 }
