@@ -259,9 +259,12 @@ impl RunNumbers {
             let lost = findings.rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.ns));
             numbers.put(Group::Run, "capacity_ns", base as f64);
             numbers.put(Group::Run, "lost_ns", lost as f64);
-            let parallel = base.saturating_sub(lost) as f64 / base.max(1) as f64;
+            let states = states_of(&tree.totals);
+            let start = states.iter().find(|(name, _)| *name == State::MpiStart.name());
+            let counted = base.saturating_sub(start.map_or(0, |(_, ns)| *ns));
+            let parallel = base.saturating_sub(lost) as f64 / counted.max(1) as f64;
             numbers.put(Group::Efficiency, "parallel", parallel);
-            for (name, ns) in states_of(&tree.totals) {
+            for (name, ns) in states {
                 if let Some(state) = State::named(name) {
                     numbers.put_cause(state.cause(), ns);
                 }

@@ -211,6 +211,16 @@ mod tests {
     }
 
     #[test]
+    fn the_start_of_mpi_is_in_no_efficiency() {
+        let tree = tree(4, 4, &[("task", 60), ("idle", 20), ("mpi_start", 20)]);
+        let (missing, waits, filtered) = (Vec::new(), Default::default(), Vec::new());
+        let paths =
+            CallPaths { tree, missing, quality: None, unfit: 0, waits, filtered, unknown_python: None };
+        let parallel = (crate::run_numbers::Group::Efficiency, "parallel".to_owned());
+        assert_eq!(crate::RunNumbers::of_profile(&paths).numbers[&parallel], 0.75);
+    }
+
+    #[test]
     fn estimated_states_are_marked() {
         let text = |tree: &CallTree| {
             let (tree, missing, filtered) = (tree.clone(), Vec::new(), Vec::new());
