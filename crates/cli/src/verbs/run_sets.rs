@@ -2,7 +2,7 @@
 
 use crate::messages::Failure;
 use crate::newest::{is_profile, is_trace};
-use crate::opening::open_part;
+use crate::opening::{a_profile, open_part};
 use crate::verbs::profiles::open_profile;
 use anyhow::Context;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ pub fn traces_of(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
 /// # Errors
 /// If there is nothing to read.
 pub fn numbers_of(trace: &Path, selection: &Selection) -> anyhow::Result<RunNumbers> {
-    if let Some(numbers) = numbers_without_timeline(trace)? {
+    if let Some(numbers) = numbers_without_timeline(trace, selection)? {
         return Ok(numbers.0);
     }
     let session = open_part(trace, selection)?;
@@ -51,13 +51,28 @@ pub fn numbers_of(trace: &Path, selection: &Selection) -> anyhow::Result<RunNumb
 }
 
 /// The numbers of an imported task graph or a profile, with the call paths of the latter.
-fn numbers_without_timeline(trace: &Path) -> anyhow::Result<Option<(RunNumbers, Option<CallPaths>)>> {
+///
+/// # Errors
+/// If the profile cannot be read, or if a part is selected: these numbers are of the whole run.
+fn numbers_without_timeline(
+    trace: &Path,
+    selection: &Selection,
+) -> anyhow::Result<Option<(RunNumbers, Option<CallPaths>)>> {
     if trace.join(layout::GRAPH_METADATA).exists()
         && let Ok(Some(graph)) = read_graph(trace)
     {
+        if selection.words.is_some() {
+            return Err(Failure::new(format!("{} is an imported task graph", trace.display()))
+                .why("such graphs are compared as a whole")
+                .remedy("leave out --range and --where")
+                .into());
+        }
         return Ok(Some((RunNumbers::of_graph(&graph.graph), None)));
     }
     let Some((profile, kept)) = open_profile(trace)? else { return Ok(None) };
+    if selection.words.is_some() {
+        return Err(a_profile(trace).into());
+    }
     let paths = CallPaths::of(&profile, kept, None);
     Ok(Some((RunNumbers::of_profile(&paths), Some(paths))))
 }
@@ -81,11 +96,30 @@ pub fn side_of(path: &Path, selection: &Selection) -> anyhow::Result<Side> {
     let Some(trace) = shown_trace else {
         return Err(Failure::new(format!("{name} names no trace")).into());
     };
-    if let Some((own, paths)) = numbers_without_timeline(&trace)? {
+    if let Some((own, paths)) = numbers_without_timeline(&trace, selection)? {
         let numbers = if numbers.is_empty() { vec![own] } else { numbers };
         return Ok(Side { name, numbers, shown: None, tree: paths.map(|paths| paths.tree) });
     }
     let (shown, tree) = ShownRun::of(open_part(&trace, selection)?);
     let numbers = if numbers.is_empty() { vec![shown.numbers.clone()] } else { numbers };
     Ok(Side { name, numbers, shown: Some(shown), tree })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_has_no_part() {
+        let here = tempfile::tempdir().unwrap();
+        let file = here.path().join("a.profile");
+        let mut bytes = Vec::new();
+        taskscope_profile::Profile::default().write(&mut bytes).unwrap();
+        std::fs::write(&file, bytes).unwrap();
+        assert!(numbers_of(&file, &Selection::default()).is_ok());
+        let part = Selection { words: Some("--range '0%..50%'".to_owned()), ..Selection::default() };
+        let error = numbers_of(&file, &part).err().unwrap();
+        assert!(error.to_string().ends_with("is a profile"), "{error}");
+        assert!(side_of(&file, &part).is_err());
+    }
 }
