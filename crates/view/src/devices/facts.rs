@@ -192,6 +192,7 @@ fn by_name(session: &Session, queue: &Queue) -> Vec<DeviceOperations> {
         row.0 += 1;
         row.1 += nanos_in((operation.start, operation.end), session.times);
     }
+    let submitters = submitters(queue);
     let mut rows: Vec<DeviceOperations> = rows
         .into_iter()
         .map(|(name, (operations, time_ns, example))| DeviceOperations {
@@ -202,35 +203,44 @@ fn by_name(session: &Session, queue: &Queue) -> Vec<DeviceOperations> {
             short_name: queue.shown_name(example).to_owned(),
             operations,
             time_ns,
-            submitted_by: submitted_by(session, queue, name),
+            submitted_by: submitters
+                .get(&name)
+                .map(|(threads, first)| submitted_by(session, queue, threads, first))
+                .unwrap_or_default(),
         })
         .collect();
     rows.sort_by(|a, b| b.time_ns.cmp(&a.time_ns).then_with(|| a.name.cmp(&b.name)));
     rows
 }
 
+/// By names of operations: the threads that submitted any, and the first operation.
+fn submitters(queue: &Queue) -> FxHashMap<u32, (BTreeSet<i64>, &Operation)> {
+    let mut submitters: FxHashMap<u32, (BTreeSet<i64>, &Operation)> = FxHashMap::default();
+    for operation in &queue.operations {
+        let (threads, _) = submitters.entry(operation.name).or_insert_with(|| (BTreeSet::new(), operation));
+        if operation.thread != 0 {
+            threads.insert(operation.thread);
+        }
+    }
+    submitters
+}
+
 /// Threads, and the call and the task that submitted the first of the operations.
-fn submitted_by(session: &Session, queue: &Queue, name: u32) -> String {
-    let operations = || queue.operations.iter().filter(|operation| operation.name == name);
-    let mut threads: Vec<i64> =
-        operations().map(|operation| operation.thread).filter(|tid| *tid != 0).collect();
-    threads.sort_unstable();
-    threads.dedup();
+fn submitted_by(session: &Session, queue: &Queue, threads: &BTreeSet<i64>, first: &Operation) -> String {
+    let threads: Vec<i64> = threads.iter().copied().collect();
     let mut text = match threads[..] {
         [] => return String::new(),
         [one] => format!("by thread {one}"),
         [first, second] => format!("by threads {first}, {second}"),
         ref many => format!("by {} threads", many.len()),
     };
-    if let Some(first) = operations().next() {
-        let submitter = submitter(&session.execution, &session.devices, queue, first);
-        if let Some(call) = submitter.call {
-            let _ = write!(text, " in {call}");
-        }
-        if let Some(task) = submitter.task {
-            let name = session.places.type_name(session.execution.tasks.ty[task.index()]);
-            let _ = write!(text, " of {name}");
-        }
+    let submitter = submitter(&session.execution, &session.devices, queue, first);
+    if let Some(call) = submitter.call {
+        let _ = write!(text, " in {call}");
+    }
+    if let Some(task) = submitter.task {
+        let name = session.places.type_name(session.execution.tasks.ty[task.index()]);
+        let _ = write!(text, " of {name}");
     }
     text
 }
