@@ -200,14 +200,11 @@ fn interval(graph: &TaskGraph, row: &Interval) -> IdleInterval {
 
 /// Culprits of a letter by their names, largest first; types of one name are one row.
 fn named_blame(graph: &TaskGraph, slo: &Slo, letter: Letter) -> Vec<(String, FineNanos)> {
-    let mut rows: Vec<(String, FineNanos)> = Vec::new();
+    let mut by_name: IndexMap<String, FineNanos> = IndexMap::new();
     for blame in slo.blame.iter().filter(|blame| blame.letter == letter) {
-        let label = blame.who.label(graph);
-        match rows.iter_mut().find(|(name, _)| *name == label) {
-            Some((_, time)) => *time += blame.time,
-            None => rows.push((label, blame.time)),
-        }
+        *by_name.entry(blame.who.label(graph)).or_default() += blame.time;
     }
+    let mut rows: Vec<(String, FineNanos)> = by_name.into_iter().collect();
     rows.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
     rows
 }
