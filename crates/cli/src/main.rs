@@ -112,11 +112,16 @@ fn main() -> ExitCode {
     // A link under another name (`ovniemu`, …) is another command line.
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // A recorded program inherits signal dispositions.
-    if arguments.get(1).is_none_or(|verb| verb != "record") {
+    if verb_of(&arguments).is_none_or(|verb| verb != "record") {
         outlive_file_limits();
         pool::prepare();
     }
     ovni_names::run(&arguments).unwrap_or_else(|| taskscope(arguments))
+}
+
+/// The place of the subcommand; the only option that may come before it has no value.
+fn verb_of(arguments: &[OsString]) -> Option<&OsString> {
+    arguments.iter().skip(1).find(|argument| *argument != "--no-color")
 }
 
 /// Turns writes beyond `ulimit -f` into errors that are reported. Otherwise the signal would end the process.
@@ -144,7 +149,8 @@ fn meant(first: &Path) -> Option<String> {
 fn taskscope(arguments: Vec<OsString>) -> ExitCode {
     // Exit code 125, as with `env`, lets job scripts distinguish "could not run" from the program's own
     // codes.
-    let misuse = if arguments.get(1).is_some_and(|verb| verb == "record") { record::CANNOT_RUN } else { 2 };
+    let is_record = verb_of(&arguments).is_some_and(|verb| verb == "record");
+    let misuse = if is_record { record::CANNOT_RUN } else { 2 };
     let given = arguments.clone();
     match CommandLine::try_parse_from(arguments) {
         Ok(command_line) => {
@@ -159,11 +165,28 @@ fn taskscope(arguments: Vec<OsString>) -> ExitCode {
             // Nothing is left to do when even the message cannot be written.
             let _ = error.print();
             if error.kind() == ErrorKind::InvalidSubcommand
-                && let Some(command) = given.get(1).map(Path::new).and_then(meant)
+                && let Some(command) = verb_of(&given).map(Path::new).and_then(meant)
             {
                 eprintln!("  try:  {command}");
             }
             ExitCode::from(if asked_for_help { 0 } else { misuse })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_subcommand_may_come_after_the_global_option() {
+        let verb = |words: &str| {
+            let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
+            verb_of(&words).cloned()
+        };
+        assert_eq!(verb("taskscope --no-color record -- ./app"), Some("record".into()));
+        assert_eq!(verb("taskscope record --no-color"), Some("record".into()));
+        assert_eq!(verb("taskscope --version record"), Some("--version".into()));
+        assert_eq!(verb("taskscope"), None);
     }
 }
