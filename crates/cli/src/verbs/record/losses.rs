@@ -28,7 +28,11 @@ impl Losses {
                 let inner = Losses::of(&entry.path());
                 losses.events += inner.events;
                 // Every stream has the threads of its process so far.
-                losses.threads = losses.threads.max(inner.threads);
+                if entry.file_name().as_encoded_bytes().starts_with(layout::THREAD_PREFIX.as_bytes()) {
+                    losses.threads = losses.threads.max(inner.threads);
+                } else {
+                    losses.threads += inner.threads;
+                }
             } else if entry.file_name() == layout::STREAM_METADATA {
                 let own = read_regular(&entry.path(), MAX_METADATA_BYTES)
                     .ok()
@@ -61,17 +65,18 @@ mod tests {
     fn losses_of_all_streams_are_added() {
         let here = tempfile::tempdir().unwrap();
         for (thread, text) in [
-            ("a", r#"{"taskscope":{"lost_events":   3,"unrecorded_threads":1}}"#),
-            ("b", r#"{"taskscope":{"lost_events":4,"unrecorded_threads":2}}"#),
-            ("c", "no JSON"),
+            ("loom.a.1/proc.1/thread.1", r#"{"taskscope":{"lost_events":   3,"unrecorded_threads":1}}"#),
+            ("loom.a.1/proc.1/thread.2", r#"{"taskscope":{"lost_events":4,"unrecorded_threads":2}}"#),
+            ("loom.a.1/proc.1/thread.3", "no JSON"),
+            ("loom.a.2/proc.2/thread.5", r#"{"taskscope":{"unrecorded_threads":3}}"#),
         ] {
             let stream = here.path().join(thread);
             fs::create_dir_all(&stream).unwrap();
             fs::write(stream.join("stream.json"), text).unwrap();
         }
         let losses = Losses::of(here.path());
-        assert_eq!(losses, Losses { events: 7, threads: 2 });
-        assert!(losses.sentence().unwrap().contains("7 events and 2 whole threads"));
+        assert_eq!(losses, Losses { events: 7, threads: 5 });
+        assert!(losses.sentence().unwrap().contains("7 events and 5 whole threads"));
         assert_eq!(Losses::default().sentence(), None);
     }
 }
