@@ -52,7 +52,9 @@ impl Losses<'_> {
             false => "Findings, largest first",
         };
         sheet.heading(title, &columns);
-        let least = format!("{} % of the {}' time", floor * 100.0, self.whose.name());
+        // The product of 0.07 and 100 is not 7.
+        let floor_percent = (floor * 1e8).round() / 1e6;
+        let least = format!("{floor_percent} % of the {}' time", self.whose.name());
         if worth.is_empty() {
             sheet.line(&format!("  no loss takes {least}"));
         }
@@ -94,6 +96,22 @@ impl Losses<'_> {
         sheet.aside("try", &finding.remedy);
         if is_largest && !finding.evidence.is_empty() {
             sheet.aside("evidence", &finding.evidence);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::Whose;
+
+    #[test]
+    fn the_floor_is_shown_as_it_was_given() {
+        for percent in ["7", "14", "0.5", "100"] {
+            let losses = Losses { rows: &[], base_ns: 1000, whose: Whose::Workers };
+            let floor = percent.parse::<f64>().unwrap() / 100.0;
+            let text = findings_text(losses, 3, floor, 100);
+            assert!(text.contains(&format!("no loss takes {percent} % of the workers' time")), "{text}");
         }
     }
 }
