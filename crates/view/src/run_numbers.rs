@@ -360,7 +360,7 @@ impl RunNumbers {
         let mut numbers = RunNumbers { source: Source::Graph, ..RunNumbers::default() };
         let causes = book_causes(graph);
         numbers.fact(Fact::Mode, Source::Graph.name().to_owned());
-        numbers.fact(Fact::Workers, graph.workers.len().to_string());
+        numbers.fact(Fact::Workers, graph.selected_workers().count().to_string());
         let (begin, end) = graph.range();
         let work = causes.by_cause[Cause::Work as usize];
         numbers.put(Group::Run, "wall_ns", (end - begin) as f64);
