@@ -179,8 +179,14 @@ fn keep_large(series: &mut Vec<Series>) {
         let mut sizes: Vec<f64> = series.iter().filter(|row| row.group == group.name()).map(size).collect();
         sizes.sort_by(|a, b| b.total_cmp(a));
         let least = sizes.get(most).copied().unwrap_or(-1.0);
+        let mut equal = most - sizes.iter().take(most).filter(|own| **own > least).count();
         series.retain(|row| {
-            row.group != group.name() || size(row) > least && (group == Group::TaskType || size(row) >= floor)
+            if row.group != group.name() {
+                return true;
+            }
+            let is_equal = size(row) == least && equal > 0;
+            equal -= usize::from(is_equal);
+            (size(row) > least || is_equal) && (group == Group::TaskType || size(row) >= floor)
         });
     }
 }
@@ -242,6 +248,20 @@ mod tests {
         let history = History::of(runs(&walls, false));
         assert_eq!((history.is_by_start, history.runs[0].name.as_str()), (false, "0.trace"));
         assert!(history.verdict.contains("fell by 50.0 % at 8.trace"), "{}", history.verdict);
+    }
+
+    #[test]
+    fn of_equally_large_types_the_first_are_kept() {
+        let mut dated = runs(&[1e9], true);
+        for number in 0..20 {
+            dated[0].numbers.numbers.insert((Group::TaskType, format!("type {number:02}")), 1000.0);
+        }
+        let history = History::of(dated);
+        let types: Vec<&str> = (history.series.iter())
+            .filter(|row| row.group == Group::TaskType.name())
+            .map(|row| row.name.as_str())
+            .collect();
+        assert_eq!((types.len(), types[0], types[11]), (MAX_SERIES, "type 00", "type 11"));
     }
 
     #[test]
