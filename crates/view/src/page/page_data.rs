@@ -17,7 +17,7 @@ pub struct PageData {
     pub stack: StackedStates,
     /// Threads that run tasks of each type.
     pub types: StackedTypes,
-    /// Counters, 24 at most.
+    /// Counters, 48 at most.
     pub counter_rows: Vec<CounterBuckets>,
     /// The surroundings of the worst instance of each finding.
     pub instance_sections: Vec<InstanceSections>,
