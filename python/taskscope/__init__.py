@@ -154,11 +154,13 @@ def tables(*sources, directory=None, range=None):
     """Tables of traces, side by side, or of a directory that has tables already.
 
     `directory` keeps the tables there; otherwise they are removed when Python exits. `range` selects a part of each run, such as
-    "10%..20%". Raises TaskscopeError if the command fails.
+    "10%..20%"; both are for traces. Raises TaskscopeError if the command fails.
     """
     if not sources:
         raise TypeError("tables() needs a trace or a directory of tables")
     if len(sources) == 1 and (pathlib.Path(sources[0]) / MANIFEST).is_file():
+        if range is not None or directory is not None:
+            raise TypeError("a directory of tables has no other range or place: give the trace, or WHERE in the query")
         return Tables(sources[0])
     if directory is None:
         _TEMPORARY.append(tempfile.TemporaryDirectory(prefix="taskscope-"))
