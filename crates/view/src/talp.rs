@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use taskscope_analysis::Analysis;
 use taskscope_analysis::hybrid::hybrid;
-use taskscope_execution::{ProcessIndex, ThreadIndex};
+use taskscope_execution::Execution;
 use taskscope_session::Session;
 
 /// The name that TALP gives to the region of the whole run.
@@ -125,20 +125,21 @@ pub fn talp(session: &Session, analysis: &Analysis) -> Talp {
         omp_serialization_efficiency: hybrid.omp_serialization,
         ..Region::default()
     };
+    let (tasks, nodes) = (tasks_of_processes(execution), nodes_of_processes(execution));
     let processes = hybrid.processes.iter().enumerate().map(|(number, of)| {
         let process = &execution.processes[of.process.index()];
         let rank = execution.communication.ranks.get(&of.process.0);
         ProcessTimes {
             rank: rank.map_or(number as u64, |of| of.rank.into()),
             pid: process.pid,
-            node_id: node_of(session, of.process),
+            node_id: nodes[of.process.index()],
             hostname: host(&process.loom).to_owned(),
             num_cpus: of.workers,
             elapsed_time: of.elapsed_ns,
             useful_time: of.useful_ns,
             mpi_time: of.mpi_ns,
             mpi_worker_idle_time: of.mpi_worker_idle_ns,
-            num_omp_tasks: tasks_of(session, of.process),
+            num_omp_tasks: tasks[of.process.index()],
         }
     });
     let mut processes: Vec<ProcessTimes> = processes.collect();
@@ -162,18 +163,25 @@ fn host(loom: &str) -> &str {
     loom.split('.').next().unwrap_or("")
 }
 
-fn node_of(session: &Session, process: ProcessIndex) -> usize {
-    let processes = &session.execution.processes;
-    let mut hosts: Vec<&str> = processes.iter().map(|process| host(&process.loom)).collect();
-    hosts.dedup();
-    hosts.iter().position(|name| *name == host(&processes[process.index()].loom)).unwrap_or(0)
+/// The number of each process's host.
+fn nodes_of_processes(execution: &Execution) -> Vec<usize> {
+    let mut hosts: BTreeMap<&str, usize> = BTreeMap::new();
+    let node = |loom| {
+        let next = hosts.len();
+        *hosts.entry(host(loom)).or_insert(next)
+    };
+    execution.processes.iter().map(|process| &*process.loom).map(node).collect()
 }
 
-fn tasks_of(session: &Session, process: ProcessIndex) -> u64 {
-    let execution = &session.execution;
-    let of =
-        |thread: &ThreadIndex| execution.threads.get(thread.index()).is_some_and(|t| t.process == process);
-    execution.tasks.runner.iter().filter(|thread| of(thread)).count() as u64
+/// The number of tasks that threads of each process ran.
+fn tasks_of_processes(execution: &Execution) -> Vec<u64> {
+    let mut tasks = vec![0; execution.processes.len()];
+    for runner in &execution.tasks.runner {
+        if let Some(thread) = execution.threads.get(runner.index()) {
+            tasks[thread.process.index()] += 1;
+        }
+    }
+    tasks
 }
 
 /// The start of the run in ISO 8601; empty if unknown.
