@@ -62,14 +62,18 @@ pub fn ranks(session: &Session, analysis: &Analysis) -> Vec<Rank> {
         .collect();
     rows.sort_by_key(|(process, row)| (row.rank, *process));
     let process_of = |thread: usize| execution.threads.get(thread).map(|thread| thread.process);
-    for (process, row) in &mut rows {
-        let own = |thread| process_of(thread) == Some(*process);
-        let mut sum = ByState::default();
-        for time in analysis.ledger.threads.iter().filter(|time| time.worker && own(time.thread.index())) {
-            row.workers += 1;
+    let mut sums: Vec<(u64, ByState, u64)> = vec![Default::default(); processes.len()];
+    for time in analysis.ledger.threads.iter().filter(|time| time.worker) {
+        if let Some(process) = process_of(time.thread.index()) {
+            let (workers, sum, starting_ns) = &mut sums[process.index()];
+            *workers += 1;
             sum.add_all(&time.started());
-            row.mpi_start_ns += time.starting.total();
+            *starting_ns += time.starting.total();
         }
+    }
+    for (process, row) in &mut rows {
+        let (workers, sum, starting_ns) = &sums[process.index()];
+        (row.workers, row.mpi_start_ns) = (*workers, *starting_ns);
         row.capacity_ns = sum.total() + row.mpi_start_ns;
         row.useful_ns = sum.of_group(Group::Useful);
         if sum.total() > 0 {
