@@ -1,14 +1,19 @@
 //! A range of time as a trace of its own, in one archive for a browser to save.
 
 use super::Page;
+use std::cell::Cell;
 use std::io;
+use std::ops::ControlFlow;
 use taskscope_analysis::lives_of_threads;
 use taskscope_session::devices::{operations_of_part, read_devices};
 use taskscope_session::{off_cpu_of_run, waits_of_part};
-use taskscope_trace::{OpenOptions, Slice, Trace};
+use taskscope_trace::{MergedEvent, OpenOptions, Slice, Trace};
 
 /// Larger slices are left to the command line, which writes them to disk.
 pub const MAX_SLICE_BYTES: u64 = 512 << 20;
+
+/// Code and clock of an event.
+const EVENT_HEAD_BYTES: u64 = 12;
 
 /// The reason why a slice cannot be made.
 #[derive(Debug)]
@@ -18,7 +23,7 @@ pub enum SliceError {
     /// The range has no events.
     Empty,
     /// More than [`MAX_SLICE_BYTES`].
-    TooLarge(u64),
+    TooLarge,
 }
 
 impl Page {
@@ -40,13 +45,26 @@ impl Page {
         let slice = Slice { clocks: Some(clocks), off_cpu, waits, operations, ..Slice::default() };
         let folder = tempfile::tempdir().map_err(SliceError::Io)?;
         let root = folder.path().join("slice");
-        let sliced = trace.write_slice(&slice, &root).map_err(SliceError::Io)?;
+        // Slices are made in memory.
+        let bytes = Cell::new(0);
+        let is_too_large = || bytes.get() > MAX_SLICE_BYTES;
+        let keeps = |merged: &MergedEvent<'_>| {
+            if merged.event.clock_ns >= clocks.0 {
+                bytes.set(bytes.get() + EVENT_HEAD_BYTES + merged.event.payload.len() as u64);
+            }
+            true
+        };
+        let between = |_| if is_too_large() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        let sliced = match trace.write_part(&slice, &root, keeps, between) {
+            Err(_) if is_too_large() => return Err(SliceError::TooLarge),
+            sliced => sliced.map_err(SliceError::Io)?,
+        };
         if sliced.streams == 0 {
             return Err(SliceError::Empty);
         }
         let bytes = size_of(&root).map_err(SliceError::Io)?;
         if bytes > MAX_SLICE_BYTES {
-            return Err(SliceError::TooLarge(bytes));
+            return Err(SliceError::TooLarge);
         }
         let mut archive = tar::Builder::new(Vec::with_capacity(bytes as usize + (1 << 16)));
         archive.append_dir_all(name, &root).and_then(|()| archive.into_inner()).map_err(SliceError::Io)

@@ -409,11 +409,11 @@ fn slice(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
         SliceError::Empty => {
             (StatusCode::NOT_FOUND, "no thread lives in this range, and a slice is of threads".to_string())
         }
-        SliceError::TooLarge(bytes) => {
+        SliceError::TooLarge => {
             let most = MAX_SLICE_BYTES >> 20;
             (
                 StatusCode::PAYLOAD_TOO_LARGE,
-                format!("the slice has {} MiB, more than {most}: use the command", bytes >> 20),
+                format!("the slice has more than {most} MiB: use the command"),
             )
         }
     })
