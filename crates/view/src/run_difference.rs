@@ -191,16 +191,17 @@ pub(crate) fn at_common_depth(
         cause => cause,
     };
     let numbers = |runs: &[RunNumbers]| -> Numbers {
+        let of_blocked = format!("{}: ", Cause::Blocked.name());
+        let is_kept = |group: Group, name: &str| {
+            group != Group::Finding || is_of_one && !(joins_blocked && name.starts_with(&of_blocked))
+        };
         let of_run = |run: &RunNumbers| {
-            let kept = run.numbers.iter().filter(|((group, _), _)| is_of_one || *group != Group::Finding);
+            let kept = run.numbers.iter().filter(|((group, name), _)| is_kept(*group, name));
             let mut numbers: BTreeMap<_, _> = kept.map(|(key, value)| (key.clone(), *value)).collect();
             let blocked = run.causes.get(&Cause::Blocked).copied().filter(|_| joins_blocked);
             if let Some(blocked) = blocked {
-                let key = |group, name: &str| (group, name.to_owned());
-                let capacity = numbers.get(&key(Group::Run, "capacity_ns")).copied().unwrap_or(1.0);
-                numbers.entry(key(Group::Run, "lost_ns")).and_modify(|lost| *lost -= blocked);
-                let parallel = numbers.entry(key(Group::Efficiency, "parallel"));
-                parallel.and_modify(|share| *share += blocked / capacity.max(1.0));
+                let start = run.causes.get(&Cause::MpiStart).copied().unwrap_or(0.0);
+                join_blocked(&mut numbers, blocked, start);
             }
             for (cause, ns) in run.causes.iter().filter(|_| has_common_causes) {
                 *numbers.entry((Group::Cause, cause_of(*cause).name().to_owned())).or_default() += ns;
@@ -210,6 +211,24 @@ pub(crate) fn at_common_depth(
         runs.iter().map(of_run).collect()
     };
     (numbers(before), numbers(after), notes)
+}
+
+/// Counts time blocked in code of the program as work. Efficiencies leave out the start of MPI.
+fn join_blocked(numbers: &mut BTreeMap<(Group, String), f64>, blocked: f64, start: f64) {
+    let key = |name: &str| (Group::Efficiency, name.to_owned());
+    let share = |name: &str| numbers.get(&key(name)).copied();
+    let capacity = numbers.get(&(Group::Run, "capacity_ns".to_owned())).copied().unwrap_or(1.0);
+    let mut gained = blocked / (capacity - start).max(1.0);
+    if let (Some(unblocked), Some(runtime)) = (share("blocked"), share("runtime_overhead")) {
+        // The factors that come before it leave so much of the time.
+        let before = ["cpu_availability", "serialization", "load_balance", "device_offload"];
+        let left: f64 = before.into_iter().filter_map(share).product();
+        gained = left * (1.0 - unblocked);
+        numbers.insert(key("blocked"), 1.0);
+        numbers.insert(key("runtime_overhead"), 1.0 - unblocked * (1.0 - runtime));
+    }
+    numbers.entry((Group::Run, "lost_ns".to_owned())).and_modify(|lost| *lost -= blocked);
+    numbers.entry(key("parallel")).and_modify(|parallel| *parallel += gained);
 }
 
 impl RunDifference {
@@ -313,5 +332,33 @@ fn separate_labels(rows: &mut [NumberDifference]) {
                 row.label += &format!(" ({more})");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn factors_multiply_to_the_efficiency_where_blocked_time_is_work() {
+        let run = |off_cpu: &str| {
+            let mut run = RunNumbers::of_totals(1000.0);
+            run.facts.insert(Fact::OffCpu, off_cpu.to_owned());
+            for (name, share) in
+                [("parallel", 0.648), ("cpu_availability", 0.9), ("blocked", 0.8), ("runtime_overhead", 0.9)]
+            {
+                run.numbers.insert((Group::Efficiency, name.to_owned()), share);
+            }
+            run.numbers.insert((Group::Run, "lost_ns".to_owned()), 352.0);
+            run.numbers.insert((Group::Finding, "blocked: code f".to_owned()), 180.0);
+            run.causes.insert(Cause::Blocked, 180.0);
+            run
+        };
+        let (joined, _, _) = at_common_depth(&[run("context-switches")], &[run("none")]);
+        let number = |group, name: &str| joined[0][&(group, name.to_owned())];
+        assert_eq!((number(Group::Run, "lost_ns"), number(Group::Efficiency, "blocked")), (172.0, 1.0));
+        assert!((number(Group::Efficiency, "parallel") - 0.828).abs() < 1e-9, "{joined:?}");
+        assert!((number(Group::Efficiency, "runtime_overhead") - 0.92).abs() < 1e-9, "{joined:?}");
+        assert!(joined[0].keys().all(|(group, _)| *group != Group::Finding), "{joined:?}");
     }
 }
