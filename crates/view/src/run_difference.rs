@@ -128,11 +128,14 @@ pub fn compare_runs(before: &[RunNumbers], after: &[RunNumbers]) -> RunDifferenc
 /// Facts of which a side at least knows something.
 fn compare_facts(before: &[RunNumbers], after: &[RunNumbers]) -> Vec<FactDifference> {
     const MAX_VALUES: usize = 4;
-    let values = |runs: &[RunNumbers], fact: Fact| -> Option<String> {
+    fn values(runs: &[RunNumbers], fact: Fact) -> Vec<&str> {
         let mut values: Vec<&str> =
             runs.iter().filter_map(|run| run.facts.get(&fact).map(String::as_str)).collect();
         values.sort_unstable();
         values.dedup();
+        values
+    }
+    let words = |mut values: Vec<&str>| -> Option<String> {
         let more = values.len().saturating_sub(MAX_VALUES);
         values.truncate(MAX_VALUES);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -140,7 +143,8 @@ fn compare_facts(before: &[RunNumbers], after: &[RunNumbers]) -> Vec<FactDiffere
     };
     let facts = Fact::ALL.into_iter().filter_map(|fact| {
         let (before, after) = (values(before, fact), values(after, fact));
-        let changed = before.as_ref().zip(after.as_ref()).map(|(before, after)| before != after);
+        let changed = (!before.is_empty() && !after.is_empty()).then(|| before != after);
+        let (before, after) = (words(before), words(after));
         (before.is_some() || after.is_some()).then(|| FactDifference {
             name: fact.name(),
             before,

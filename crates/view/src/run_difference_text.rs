@@ -160,7 +160,7 @@ impl NumberDifference {
 #[cfg(test)]
 mod tests {
     use crate::run_difference::compare_runs;
-    use crate::run_numbers::RunNumbers;
+    use crate::run_numbers::{Fact, RunNumbers};
     use taskscope_analysis::Confidence;
     use taskscope_cause::{Blamed, Cause};
     use taskscope_execution::State;
@@ -174,6 +174,25 @@ mod tests {
         let mut run = RunNumbers::of_totals(capacity_ns);
         run.put_rows(&found);
         run
+    }
+
+    #[test]
+    fn facts_differ_in_values_that_are_not_shown() {
+        let runs = |hosts: &str| -> Vec<RunNumbers> {
+            let run = |host: char| {
+                let mut run = RunNumbers::of_totals(1e6);
+                run.facts.insert(Fact::Host, host.to_string());
+                run
+            };
+            hosts.chars().map(run).collect()
+        };
+        let changed = |hosts: &str| {
+            let report = compare_runs(&runs("abcde"), &runs(hosts)).report(["a", "b"]);
+            let host = report.run.into_iter().find(|fact| fact.name == Fact::Host.name()).unwrap();
+            assert_eq!(host.after.as_deref(), Some("a, b, c, d and 1 more"));
+            host.changed
+        };
+        assert_eq!((changed("abcdf"), changed("edcba")), (Some(true), Some(false)));
     }
 
     #[test]
