@@ -7,7 +7,7 @@ use taskscope_event::models::wait::{self, outcome};
 use taskscope_ompt::shared::{
     Moment, WaitCall, WaitEvent, record_outside_openmp, record_outside_openmp_untimed,
 };
-use taskscope_record::thread;
+use taskscope_record::{forked, thread};
 
 use crate::objects::Mark;
 use crate::switches;
@@ -70,7 +70,9 @@ pub fn begin_in_child() {
 fn begin_in_child_once() {
     static TRIED_IN: AtomicU32 = AtomicU32::new(0);
     let pid = std::process::id();
-    if TRIED_IN.swap(pid, Relaxed) != pid {
+    // Memory is allocated: not in a handler of a signal, where `sem_post` and `waitpid` may be called.
+    if TRIED_IN.load(Relaxed) != pid && forked::has_mask_of_fork() {
+        TRIED_IN.store(pid, Relaxed);
         // SAFETY: `errno` is the thread's own.
         unsafe {
             let errno = libc::__errno_location();

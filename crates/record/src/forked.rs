@@ -82,4 +82,19 @@ mod tests {
         }
         assert_eq!(blocked_signals(), before | 1 << (libc::SIGUSR2 - 1));
     }
+
+    #[test]
+    fn a_handler_has_another_mask_than_its_fork() {
+        static IN_HANDLER: AtomicI32 = AtomicI32::new(-1);
+        extern "C" fn handler(_: libc::c_int) {
+            IN_HANDLER.store(has_mask_of_fork().into(), Relaxed);
+        }
+        MASK.store(blocked_signals(), Relaxed);
+        // SAFETY: the handler makes a system call and stores its result.
+        unsafe {
+            libc::signal(libc::SIGUSR1, handler as *const () as libc::sighandler_t);
+            libc::raise(libc::SIGUSR1);
+        }
+        assert_eq!((IN_HANDLER.load(Relaxed), has_mask_of_fork()), (0, true));
+    }
 }
