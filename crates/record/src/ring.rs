@@ -68,8 +68,9 @@ impl Ring {
             return;
         }
         self.checkpoint.absorb(&old);
+        self.kept_from = from;
+        // Else the files have the one before, and all events since.
         if self.store(from).is_ok() {
-            self.kept_from = from;
             let (mode, start) =
                 (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, FILE_HEADER_BYTES as i64);
             // SAFETY: plain system call on our own file. If it is not supported, the blocks stay.
@@ -132,5 +133,34 @@ impl ReadAt {
             offset += read as u64;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use taskscope_event::framing::{head_word, size_code};
+    use taskscope_event::models::nosv;
+
+    #[test]
+    fn events_are_taken_in_once_if_a_checkpoint_cannot_be_stored() {
+        let here = tempfile::tempdir().unwrap();
+        let path = here.path().join("stream.obs");
+        let checkpoint = path.with_extension("checkpoint");
+        let head = head_word(size_code(0), nosv::SCHEDULER_HUNGRY_BEGIN).to_le_bytes();
+        let event = [&head[..], &1_u64.to_le_bytes()].concat();
+        let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        file.write_all_at(&[&file_header()[..], &event, &event, &event].concat(), 0).unwrap();
+        let (stream, mut ring) = (OwnedFd::from(file), Ring::new(&path, 1));
+        let (first, step) = (FILE_HEADER_BYTES + event.len(), event.len() as u64);
+        ring.appended(&[&file_header()[..], &event].concat(), 0, &stream);
+        // No file can have its name now.
+        fs::create_dir(&checkpoint).unwrap();
+        ring.appended(&event, first as u64, &stream);
+        fs::remove_dir(&checkpoint).unwrap();
+        ring.appended(&event, first as u64 + step, &stream);
+        let kept_from = (first as u64 + step).to_le_bytes();
+        assert_eq!(fs::read(&checkpoint).unwrap(), [&kept_from[..], &event, &event].concat());
     }
 }
