@@ -159,11 +159,9 @@ impl Contexts {
             Raw::TaskYield { task } => {
                 let is_here = self.is_on(thread, task);
                 self.turn(thread, at, Some(task), None, false, out);
-                if is_here {
-                    let process = self.threads[thread as usize].process;
-                    if let Some(known) = self.tasks.get_mut(&(process, task)) {
-                        known.is_ready = known.on.is_none();
-                    }
+                let process = self.threads[thread as usize].process;
+                if is_here && let Some(known) = self.tasks.get_mut(&(process, task)) {
+                    known.is_ready = known.on.is_none();
                     self.mark(thread, at, task, Shown::Ready { task }, out);
                 }
             }
@@ -348,6 +346,13 @@ impl Contexts {
         self.threads[thread as usize].frames.iter().any(|frame| frame.task() == task)
     }
 
+    /// Whether the innermost task on the thread has been ended by another thread.
+    fn is_ending(&self, thread: u32) -> bool {
+        let Thread { process, frames, .. } = &self.threads[thread as usize];
+        let Some(Frame::Task(task)) = frames.last() else { return false };
+        self.tasks.get(&(*process, *task)).is_some_and(|task| task.ending)
+    }
+
     /// Switches tasks: one leaves the thread, another comes, or both.
     fn turn(
         &mut self,
@@ -375,7 +380,8 @@ impl Contexts {
         if old.is_none() && new.is_some() && self.threads[thread as usize].frames.len() >= DEEPEST {
             return out.problem(thread, at, Problem::TooDeep { limit: DEEPEST as u32 });
         }
-        self.suspend(thread, at, old.is_some() && last, out);
+        let last = old.is_some() && (last || self.is_ending(thread));
+        self.suspend(thread, at, last, out);
         if old.is_some()
             && let Some(Frame::Task(task)) = self.threads[thread as usize].frames.pop()
         {
@@ -488,7 +494,7 @@ impl Contexts {
         let process = self.threads[thread as usize].process;
         let known = self.tasks.entry((process, task)).or_default();
         known.on = None;
-        if last || known.ending {
+        if last {
             self.retire(thread, at, task, out);
         }
     }
@@ -564,4 +570,40 @@ impl Contexts {
 /// The message half of a task's way from one thread to the next.
 fn way_of(task: u64) -> Message {
     Message { domain: DOMAIN_TASK, partner: NO_PARTNER, id: task, key: 0, value: 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Steps(Vec<(Lane, String)>);
+
+    impl Out for Steps {
+        fn show(&mut self, item: Item<'_>) {
+            self.0.push((item.lane, format!("{:?}", item.shown)));
+        }
+    }
+
+    #[test]
+    fn a_task_ended_on_another_thread_ends_with_its_states() {
+        let mut contexts = Contexts::new(Behaviour::Stacked);
+        (0..2).for_each(|_| _ = contexts.add_thread(0));
+        let mut out = Steps::default();
+        let events = [
+            (0, Raw::TaskCreate { task: 1, kind: 1 }),
+            (0, Raw::TaskEnter { task: 1 }),
+            (0, Raw::StatePush { state: 7 }),
+            (1, Raw::TaskEnd { task: 1 }),
+            (0, Raw::TaskYield { task: 1 }),
+        ];
+        for (at, (thread, raw)) in (1..).zip(events) {
+            contexts.event(thread, at, &raw, &mut out);
+        }
+        let lane = Lane::Task { process: 0, task: 1 };
+        let steps: Vec<String> =
+            out.0.into_iter().filter(|(of, _)| *of == lane).map(|(_, step)| step).collect();
+        let last = ["StateStart(7)", "StateEnd(7)", "Suspend { task: 1, thread: 0, last: true }"];
+        assert_eq!(steps.last_chunk(), Some(&last.map(str::to_owned)));
+    }
 }
