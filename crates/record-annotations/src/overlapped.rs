@@ -45,23 +45,25 @@ thread_local! {
     static INTERVALS: RefCell<Option<Box<Intervals>>> = const { RefCell::new(None) };
 }
 
-/// Begins an interval on a key.
-pub fn begin(subject: Subject, key: u32, value: u64) {
+/// Begins an interval on a key. Returns whether it is recorded.
+pub fn begin(subject: Subject, key: u32, value: u64) -> bool {
     if ENDED_COUNT.load(Relaxed) > 0 {
         close_ended();
     }
-    let _ = INTERVALS.try_with(|intervals| {
-        let Ok(mut intervals) = intervals.try_borrow_mut() else { return };
+    let begin = |intervals: &RefCell<Option<Box<Intervals>>>| {
+        let mut intervals = intervals.try_borrow_mut().ok()?;
         let nothing = || Box::new(Intervals { count: 0, open: [NOTHING; MAX_OPEN] });
         let intervals = intervals.get_or_insert_with(nothing);
         let count = intervals.count;
-        if let Some(place) = intervals.open.get_mut(count)
-            && named::open_burst(key, value)
-        {
-            *place = Open { subject, key, value };
-            intervals.count += 1;
+        let place = intervals.open.get_mut(count)?;
+        if !named::open_burst(key, value) {
+            return None;
         }
-    });
+        *place = Open { subject, key, value };
+        intervals.count += 1;
+        Some(())
+    };
+    INTERVALS.try_with(begin).ok().flatten().is_some()
 }
 
 /// Ends the newest interval of this subject, if it began on this thread. Returns whether it did.
@@ -127,7 +129,7 @@ mod tests {
 
     #[test]
     fn without_a_receiver_nothing_is_open() {
-        begin((Kind::Region, [1, 0, 0]), 1, 1);
+        assert!(!begin((Kind::Region, [1, 0, 0]), 1, 1));
         assert_eq!(
             INTERVALS.with_borrow(|intervals| intervals.as_ref().map_or(0, |intervals| intervals.count)),
             0

@@ -143,14 +143,12 @@ impl Event<'_> {
         level as i32
     }
 
-    /// Starts a range that any thread may end; returns its number.
+    /// Starts a range that any thread may end; returns its number, 0 if it is not recorded: its end has nothing to close.
     fn start(&self) -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(1);
+        let Some(key) = self.number(Use::Started) else { return 0 };
         let number = NEXT.fetch_add(1, Relaxed);
-        if let Some(key) = self.number(Use::Started) {
-            overlapped::begin((overlapped::Kind::Range, [number, 0, 0]), key, 1);
-        }
-        number
+        if overlapped::begin((overlapped::Kind::Range, [number, 0, 0]), key, 1) { number } else { 0 }
     }
 
     fn mark(&self) {
@@ -206,5 +204,11 @@ mod tests {
         let default = core::ptr::null();
         assert_eq!((event(default).push(), event(domain).push(), event(default).push()), (0, 0, 1));
         assert_eq!((pop(default), pop(default), pop(default), pop(domain)), (1, 0, -1, 0));
+    }
+
+    #[test]
+    fn ranges_that_are_not_recorded_have_no_number() {
+        let event = Event { domain: core::ptr::null(), category: 0, message: b"x", payload: 0 };
+        assert_eq!(event.start(), 0);
     }
 }
