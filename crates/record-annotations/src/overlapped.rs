@@ -87,8 +87,14 @@ pub fn end_anywhere(subject: Subject) {
     if number == 0 || end(subject) {
         return;
     }
-    // Without room it stays open until the end of its thread.
     if ENDED.iter().any(|place| place.compare_exchange(0, number, Release, Relaxed).is_ok()) {
+        ENDED_COUNT.fetch_add(1, Release);
+        return;
+    }
+    // Ranges of threads that have ended stay here: without room, one in turn gives way.
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let place = ENDED.get(NEXT.fetch_add(1, Relaxed) % MAX_OPEN);
+    if place.is_some_and(|place| place.swap(number, Release) == 0) {
         ENDED_COUNT.fetch_add(1, Release);
     }
 }
@@ -102,8 +108,11 @@ fn close_ended() {
             let mut intervals = intervals.try_borrow_mut().ok()?;
             intervals.as_mut()?.end(|open| open.subject.0 == Kind::Range && open.subject.1[0] == number)
         };
-        if number != 0 && INTERVALS.try_with(end).ok().flatten().is_some() {
-            place.store(0, Release);
+        if number != 0
+            && INTERVALS.try_with(end).ok().flatten().is_some()
+            // Else another number has taken the place.
+            && place.compare_exchange(number, 0, Release, Relaxed).is_ok()
+        {
             ENDED_COUNT.fetch_sub(1, Release);
         }
     }
@@ -135,5 +144,13 @@ mod tests {
             0
         );
         end((Kind::Region, [1, 0, 0]));
+    }
+
+    #[test]
+    fn ends_on_other_threads_find_room_after_those_of_ended_threads() {
+        let last = 1_000 + 2 * MAX_OPEN as u64;
+        (1_000..=last).for_each(|number| end_anywhere((Kind::Range, [number, 0, 0])));
+        assert!(ENDED.iter().any(|place| place.load(Relaxed) == last));
+        assert_eq!(ENDED_COUNT.load(Relaxed), MAX_OPEN);
     }
 }
