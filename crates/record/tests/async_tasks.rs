@@ -219,6 +219,30 @@ fn tokio_polls_wakes_and_idle_workers_are_recorded() {
     });
 }
 
+/// A future that is dropped before its end, as in a `select`, with an open section.
+#[test]
+fn a_cancelled_future_closes_its_sections_in_its_task() {
+    const NAME: &str = "a_cancelled_future_closes_its_sections_in_its_task";
+    static CANCELLED: TaskKind = TaskKind::new("cancelled");
+    static INSIDE: instrument::StateName = instrument::StateName::new("inside", "of the future");
+    if role().is_some() {
+        instrument::start_from_environment();
+        let mut future = Box::pin(CANCELLED.follow(async {
+            let _inside = INSIDE.enter();
+            Once(false).await;
+        }));
+        assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        drop(future);
+        instrument::finish();
+        leave(0);
+    }
+    recorded(NAME, |tasks, names| {
+        assert_eq!(tasks.problems, [""; 0]);
+        let task = names.iter().find(|(_, name)| *name == "cancelled").map(|(task, _)| *task).unwrap();
+        assert!(tasks.words[&task].join("\n").ends_with("last: true }"), "{:?}", tasks.words[&task]);
+    });
+}
+
 /// `make test-tokio-unstable`: tokio's own instrumentation reports tasks that the program does not name.
 #[cfg(tokio_unstable)]
 #[test]

@@ -1,5 +1,6 @@
 //! A future as a task: each poll is a stay on a thread, each wake makes it able to run.
 
+use core::mem::ManuallyDrop;
 use core::pin::Pin;
 use core::sync::atomic::{AtomicBool, Ordering::*};
 use core::task::{Context, Poll, Waker};
@@ -11,7 +12,7 @@ use super::task_context::{TaskContext, TaskKind};
 impl TaskKind {
     /// A future that is a task of this kind from its creation to its end, on any threads that poll it.
     pub fn follow<F: Future>(&'static self, future: F) -> Followed<F> {
-        Followed { task: self.create(), wake: None, over: false, future }
+        Followed { task: self.create(), wake: None, over: false, future: ManuallyDrop::new(future) }
     }
 }
 
@@ -21,7 +22,8 @@ pub struct Followed<F> {
     task: TaskContext,
     wake: Option<Arc<WakeOfTask>>,
     over: bool,
-    future: F,
+    /// Dropped in its task, which its sections belong to.
+    future: ManuallyDrop<F>,
 }
 
 struct WakeOfTask {
@@ -52,7 +54,7 @@ impl<F: Future> Future for Followed<F> {
         // SAFETY: `future` is pinned with the whole and never moved out; the other fields are not pinned.
         let (this, future) = unsafe {
             let this = self.get_unchecked_mut();
-            let future: *mut F = &raw mut this.future;
+            let future: *mut F = &raw mut *this.future;
             (this, Pin::new_unchecked(&mut *future))
         };
         if this.task.id() == 0 {
@@ -90,8 +92,11 @@ impl<F: Future> Future for Followed<F> {
 
 impl<F> Drop for Followed<F> {
     fn drop(&mut self) {
-        if !self.over {
-            self.task.end();
+        let on = (!self.over).then(|| self.task.enter());
+        // SAFETY: dropped here alone, in the place where it was pinned.
+        unsafe { ManuallyDrop::drop(&mut self.future) };
+        if let Some(on) = on {
+            on.end();
         }
     }
 }
