@@ -496,6 +496,10 @@ impl Stream {
             }
         }
         let Some(file) = self.file.as_mut() else { return false };
+        // A dropped begin is open: events without a reservation wait for its end, too.
+        if self.end.is_null() {
+            return false;
+        }
         let reserved = self.region_end as usize - self.end as usize;
         match file.advance(self.pos, bytes + reserved) {
             Ok(()) => {
@@ -654,5 +658,24 @@ pub unsafe fn copy_payload(from: *const u8, to: *mut u8, bytes: usize) {
             to.cast::<u16>().write_unaligned(first);
             to.add(bytes - 2).cast::<u16>().write_unaligned(last);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskscope_event::models::instrument;
+
+    /// As after a begin that found no descriptor.
+    #[test]
+    fn an_unpaired_event_in_a_dropped_section_does_not_end_the_stream() {
+        let here = tempfile::tempdir().unwrap();
+        let mut stream = Stream::create(here.path(), StreamFile::Own).unwrap();
+        stream.set_room_aside();
+        (stream.resume_end, stream.end, stream.dropped_depth) = (stream.end, ptr::null_mut(), 1);
+        assert!(!stream.unpaired(1, instrument::POINT, [0; 12]));
+        assert_eq!((stream.full(), stream.lost_events), (None, 1));
+        assert!(!stream.end(2, instrument::STATE_POP, [0; 4]));
+        assert!(stream.unpaired(3, instrument::POINT, [0; 12]));
     }
 }
