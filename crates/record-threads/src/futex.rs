@@ -77,6 +77,8 @@ enum Operation {
     Wait,
     /// Wakes so many threads at most.
     Wake(c_int),
+    /// Wakes the thread that has the lock next. The call's result does not count it.
+    Unlock,
     /// Wakes so many, and makes others wait for the futex at this address.
     Requeue(c_int, usize),
     /// Wakes so many, and, by the value, so many of the futex at this address.
@@ -90,7 +92,7 @@ fn operation(arguments: &[usize; 6]) -> Operation {
     match operation as c_int & libc::FUTEX_CMD_MASK {
         libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET | libc::FUTEX_LOCK_PI | FUTEX_LOCK_PI2 => Operation::Wait,
         libc::FUTEX_WAKE | libc::FUTEX_WAKE_BITSET => Operation::Wake(value as c_int),
-        libc::FUTEX_UNLOCK_PI => Operation::Wake(1),
+        libc::FUTEX_UNLOCK_PI => Operation::Unlock,
         libc::FUTEX_REQUEUE | libc::FUTEX_CMP_REQUEUE => Operation::Requeue(value as c_int, second),
         libc::FUTEX_WAKE_OP => Operation::WakeTwo(value as c_int, second),
         _ => Operation::Other,
@@ -122,7 +124,7 @@ pub unsafe fn call(caller: usize, arguments: [usize; 6], next: Syscall) -> c_lon
             events::end(kind::FUTEX, outcome_of(result));
             result
         }
-        Operation::Wake(_) | Operation::Requeue(..) | Operation::WakeTwo(..)
+        Operation::Wake(_) | Operation::Unlock | Operation::Requeue(..) | Operation::WakeTwo(..)
             if counter.load(Relaxed) == 0 && requeued(address).is_none() && !wakes_second(&arguments) =>
         {
             whole()
@@ -131,6 +133,13 @@ pub unsafe fn call(caller: usize, arguments: [usize; 6], next: Syscall) -> c_lon
             let (place, waiters) = (events::prepare_to_wake(caller), counter.load(Relaxed));
             let result = whole();
             wakes(address, waiters, place, (most, result));
+            events::wake_is_over(place);
+            result
+        }
+        Operation::Unlock => {
+            let (place, waiters) = (events::prepare_to_wake(caller), counter.load(Relaxed));
+            let result = whole();
+            wakes(address, waiters, place, (1, c_long::from(result == 0).min(c_long::from(waiters))));
             events::wake_is_over(place);
             result
         }
@@ -213,6 +222,7 @@ mod tests {
         assert_eq!(of(libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 2), Operation::Wake(2));
         assert_eq!(of(libc::FUTEX_CMP_REQUEUE, 1), Operation::Requeue(1, 0x2000));
         assert_eq!(of(libc::FUTEX_WAKE_OP, 1), Operation::WakeTwo(1, 0x2000));
+        assert_eq!(of(libc::FUTEX_UNLOCK_PI | libc::FUTEX_PRIVATE_FLAG, 0), Operation::Unlock);
         assert_eq!(of(libc::FUTEX_TRYLOCK_PI, 1), Operation::Other);
     }
 
