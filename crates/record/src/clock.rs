@@ -299,9 +299,14 @@ impl Table {
 /// Chooses the source, and begins to measure the counter's rate; costs no waiting. Call once before
 /// any reading, and again in a forked child.
 pub(crate) fn start() {
-    TABLE.writing.store(false, Relaxed);
-    if TABLE.sequence.load(Relaxed) & 1 != 0 {
-        TABLE.sequence.fetch_add(1, Relaxed);
+    static STARTED_IN: AtomicU32 = AtomicU32::new(0);
+    let own = std::process::id();
+    // A thread of the parent that was writing is not in a forked child. One of this process goes on.
+    if STARTED_IN.swap(own, Relaxed) != own {
+        TABLE.writing.store(false, Relaxed);
+        if TABLE.sequence.load(Relaxed) & 1 != 0 {
+            TABLE.sequence.fetch_add(1, Relaxed);
+        }
     }
     if TABLE.source() == Source::Counter {
         return;
