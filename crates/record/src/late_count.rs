@@ -8,13 +8,13 @@ use taskscope_event::Code;
 
 use crate::late_events::{COUNT, FIRST_CHARACTERS, PLACE};
 use crate::os_thread::os_tid;
-use crate::{clock, metadata, thread};
+use crate::{clock, metadata, process};
 
 /// Counts one more. The metadata has the number at its powers of two, since each is some system calls.
 #[cold]
 pub(crate) fn count(code: Code) {
     let count = COUNT.fetch_add(1, Relaxed) + 1;
-    if !count.is_power_of_two() || thread::was_forked() {
+    if !count.is_power_of_two() || process::was_forked() {
         return;
     }
     let Ok(place) = PLACE.try_lock() else { return };
