@@ -98,3 +98,19 @@ pub(crate) fn drain(recorder: &mut ThreadRecorder) {
     recorder.own.lost_events += core::mem::take(&mut nested.own.lost_events);
     nested.entry_lock.leave();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskscope_event::models::ovni;
+
+    #[test]
+    fn each_event_without_room_is_lost() {
+        let mut area = [0; 64];
+        let mut side = Stream::in_memory(area.as_mut_ptr(), area.len());
+        (1..=3).for_each(|at| assert!(side.point(at, ovni::BURST, [])));
+        let mut full = Stream::in_memory(core::ptr::null_mut(), 0);
+        full.append_from_side(&mut side, area.as_mut_ptr(), 0);
+        assert_eq!(full.lost_events, 3);
+    }
+}

@@ -343,6 +343,10 @@ impl Stream {
             if self.room() >= bytes || self.make_room(bytes) {
                 // SAFETY: the side area holds `bytes` bytes of whole events, and there is room.
                 unsafe { self.copy_side(area, bytes, latest) };
+            } else {
+                // SAFETY: as above. One of them is counted.
+                self.lost_events +=
+                    count(unsafe { core::slice::from_raw_parts(area, bytes) }).saturating_sub(1);
             }
             // SAFETY: this thread owns the area; its first word is written first, so that a reader sees all
             // or nothing.
@@ -632,6 +636,16 @@ fn event_bytes(head: &[u8]) -> usize {
         return JUMBO_HEADER_BYTES + size.map_or(0, |size| u32::from_le_bytes(*size) as usize);
     }
     EVENT_HEADER_BYTES + payload_bytes(head[0])
+}
+
+/// The number of whole events.
+fn count(events: &[u8]) -> u64 {
+    let (mut rest, mut count) = (events, 0);
+    while !rest.is_empty() {
+        rest = rest.get(event_bytes(rest)..).unwrap_or_default();
+        count += 1;
+    }
+    count
 }
 
 /// Copies 0 or 2 to 16 bytes without a call, by two loads that may overlap.
