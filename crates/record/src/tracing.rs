@@ -239,7 +239,7 @@ fn value_of(field: &Field, key: u32, text: &str) -> u64 {
         if known.texts.len() >= MAX_TEXTS {
             return 0;
         }
-        let value = named::value_from(key, text.as_bytes(), FIRST_TEXT);
+        let value = named::value_from(key, text.as_bytes(), FIRST_TEXT, MAX_TEXTS as u64);
         known.texts.insert(text.to_owned(), value);
         value
     })

@@ -204,10 +204,16 @@ impl Dictionary {
         self.next.insert(space, number);
     }
 
-    /// [`Dictionary::register`] for the names of a value; numbers start at `first`.
-    pub fn register_value_from(&mut self, meaning: &Meaning<'_>, first: u64) -> Option<(u64, bool)> {
-        self.next.entry(meaning.space).or_insert(first);
-        self.register(meaning)
+    /// [`Dictionary::register`] for the names of a value; numbers start at `first`, and there are `most` of them.
+    pub fn register_value_from(
+        &mut self,
+        meaning: &Meaning<'_>,
+        first: u64,
+        most: u64,
+    ) -> Option<(u64, bool)> {
+        let next = *self.next.entry(meaning.space).or_insert(first);
+        let is_known = self.names.contains_key(&(meaning.space, meaning.identity()));
+        if is_known || next < first.saturating_add(most) { self.register(meaning) } else { None }
     }
 
     /// Gives a value of a key a name; the value is the caller's. A value that has a name keeps it.
@@ -475,6 +481,18 @@ mod tests {
         assert_eq!(names.problems.len(), 2);
         let name_of = |value| names.name_of(Space::ValueOf(1), value);
         assert_eq!((name_of(3), name_of(4)), (Some(&b"black"[..]), Some(&b"blue"[..])));
+    }
+
+    #[test]
+    fn values_of_a_field_are_limited_over_all_threads() {
+        let mut names = dictionary();
+        let value = |name| Meaning { space: Space::ValueOf(1), name, ..key(b"", 0) };
+        let first = names.register_value_from(&value(b"a"), 100, 2);
+        assert_eq!(first, Some((100, true)));
+        assert_eq!(names.register_value_from(&value(b"b"), 100, 2), Some((101, true)));
+        assert_eq!(names.register_value_from(&value(b"c"), 100, 2), None);
+        assert_eq!(names.register_value_from(&value(b"a"), 100, 2), first);
+        assert!(names.problems.is_empty());
     }
 
     #[test]

@@ -57,10 +57,10 @@ pub fn value(key: u32, name: &[u8], description: &[u8]) -> u64 {
     dictionary::with(|names| names.register(&meaning)).flatten().map_or(0, |(number, _)| number)
 }
 
-/// [`value`], with numbers from `first` on: the smaller ones are the program's.
-pub fn value_from(key: u32, name: &[u8], first: u64) -> u64 {
+/// [`value`], with numbers from `first` on, as the smaller ones are the program's; 0 if there are `most` of them already.
+pub fn value_from(key: u32, name: &[u8], first: u64, most: u64) -> u64 {
     let meaning = Meaning { space: Space::ValueOf(key), name, ..BLANK };
-    dictionary::with(|names| names.register_value_from(&meaning, first))
+    dictionary::with(|names| names.register_value_from(&meaning, first, most))
         .flatten()
         .map_or(0, |(number, _)| number)
 }
