@@ -25,13 +25,13 @@ static WAITING: StateName =
 
 thread_local! {
     /// Kinds by the place of the call, with the state of names at their lookup; the oldest first.
-    static KINDS: RefCell<Vec<(usize, u32, Option<u32>)>> = const { RefCell::new(Vec::new()) };
+    static KINDS: RefCell<Vec<((usize, usize), u32, Option<u32>)>> = const { RefCell::new(Vec::new()) };
 }
 /// Places that a thread remembers.
 const REMEMBERED: usize = 64;
 
 fn new_task(name: &'static str, at: &'static Location<'static>) -> TaskContext {
-    let place = core::ptr::from_ref(at) as usize ^ name.as_ptr() as usize;
+    let place = (core::ptr::from_ref(at) as usize, name.as_ptr() as usize);
     let ask = || task_kind(name, at.file(), at.line());
     let known = KINDS.try_with(|kinds| {
         let mut kinds = kinds.try_borrow_mut().ok()?;
