@@ -121,7 +121,7 @@ impl Watched {
         let mut coming = Vec::new();
         let now = Schedstat::of(os_tid).read();
         let at_fork = forked_at.filter(|_| now.is_some()).map(|at| Sums { at, on_cpu: 0, run_delay: 0 });
-        let since_fork = Periods::of(os_tid, at_fork).filter(|_| at_fork.is_some());
+        let since_fork = at_fork.and_then(|at_fork| Periods::of(os_tid, Some(at_fork)));
         let attached = match since_fork {
             // The time before the thread was attached is a period of its own.
             Some(mut periods) => {
