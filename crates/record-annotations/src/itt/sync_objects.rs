@@ -5,6 +5,7 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
 use taskscope_record::instrument::{Class, named};
 
 use crate::cached::Cached;
+use crate::names::Names;
 
 /// Base-2 logarithm of the table's size.
 const SIZE_LOG2: u32 = 12;
@@ -12,8 +13,26 @@ const SIZE_LOG2: u32 = 12;
 const MAX_PROBES: usize = 8;
 
 struct Name {
-    text: Vec<u8>,
+    text: &'static [u8],
     state: Cached,
+}
+
+/// The name with this text, which is made once: objects at one address change their names again and again. `None` without room.
+fn name_of(text: &[u8]) -> Option<&'static Name> {
+    static NAMES: Names<4_096> = Names::new();
+    let (numbers, text) = NAMES.find([0, 0], text)?;
+    let mut known = numbers.total.load(Acquire);
+    if known == 0 {
+        let made = Box::into_raw(Box::new(Name { text, state: Cached::default() }));
+        known = made.expose_provenance() as u64;
+        if let Err(other) = numbers.total.compare_exchange(0, known, AcqRel, Acquire) {
+            // SAFETY: made above, and not shared.
+            drop(unsafe { Box::from_raw(made) });
+            known = other;
+        }
+    }
+    // SAFETY: a name that is never freed.
+    unsafe { core::ptr::with_exposed_provenance::<Name>(known as usize).as_ref() }
 }
 
 struct Entry {
@@ -48,9 +67,10 @@ pub fn name(address: usize, text: &[u8]) {
     let Some(place) = place else { return };
     // SAFETY: null, or a name that is never freed.
     let known = unsafe { place.name.load(Acquire).as_ref() };
-    if known.is_none_or(|known| known.text != text) {
-        let name = Name { text: text.to_owned(), state: Cached::default() };
-        place.name.store(Box::into_raw(Box::new(name)), Release);
+    if known.is_none_or(|known| known.text != text)
+        && let Some(name) = name_of(text)
+    {
+        place.name.store(core::ptr::from_ref(name).cast_mut(), Release);
     }
 }
 
@@ -60,7 +80,23 @@ pub fn waiting_state(address: usize) -> Option<u32> {
     let known = entries(address).find(|entry| entry.address.load(Acquire) == address);
     // SAFETY: null, or a name that is never freed.
     match known.and_then(|entry| unsafe { entry.name.load(Acquire).as_ref() }) {
-        Some(name) => name.state.number(|| wait_state(&name.text)),
+        Some(name) => name.state.number(|| wait_state(name.text)),
         None => OTHERS.number(|| wait_state(b"a synchronisation object")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_made_once() {
+        let named = |text: &[u8]| {
+            name(0x1000, text);
+            entries(0x1000).find(|entry| entry.address.load(Relaxed) == 0x1000).unwrap().name.load(Relaxed)
+        };
+        let first = named(b"queuing_mutex");
+        assert_ne!(named(b"spin_mutex"), first);
+        assert_eq!(named(b"queuing_mutex"), first);
     }
 }
