@@ -106,12 +106,17 @@ pub fn give_way() -> bool {
     has_ended
 }
 
-/// Sleeps for a millisecond, without the C library's sleeping functions, which are intercepted. Async-signal-safe.
+/// Sleeps for a millisecond, as [`nap_for`].
 pub(crate) fn nap() {
-    let (word, operation) = (0u32, libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG);
-    let millisecond = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-    // SAFETY: the word and the time are only read.
-    unsafe { libc::syscall(libc::SYS_futex, &raw const word, operation, 0, &raw const millisecond) };
+    nap_for(1_000_000);
+}
+
+/// Sleeps for less than a second. Sleeping functions and futex calls are intercepted, and would be waits of the program's; this
+/// system call is not recorded. Async-signal-safe.
+pub(crate) fn nap_for(nanos: libc::c_long) {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: nanos };
+    // SAFETY: the time is only read.
+    unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, std::ptr::null_mut::<libc::timespec>()) };
 }
 
 /// Longest time that the program waits for a thread that gives way.

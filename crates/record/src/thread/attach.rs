@@ -14,7 +14,7 @@ use crate::metadata::{Describe, FinalPlace, ThreadIdentity};
 use crate::samples::Samples;
 use crate::stream::Stream;
 use crate::sync::heavy_fence;
-use crate::{event_filter, forked, late_events, nested_recorder, process, tls, turns};
+use crate::{event_filter, forked, late_events, nested_recorder, own_threads, process, tls, turns};
 
 /// Options of [`attach_with`].
 #[derive(Default)]
@@ -321,7 +321,7 @@ pub fn detach() {
 /// Time limit for a thread to leave its event path, which takes nanoseconds unless it loses its CPU: more
 /// than a second in all.
 const LEAVING_STEPS: u32 = 20_000;
-const LEAVING_STEP_US: u32 = 50;
+const LEAVING_STEP_NS: libc::c_long = 50_000;
 
 /// Closes another thread's recorder, at the end of the process. Returns whether the thread left its event
 /// path in time; if not, its stream stays unfinished, and readable as such.
@@ -343,7 +343,7 @@ pub(crate) unsafe fn close_from_outside(recorder: *mut ThreadRecorder, process: 
                 (*recorder).close(process);
                 return true;
             }
-            libc::usleep(LEAVING_STEP_US);
+            own_threads::nap_for(LEAVING_STEP_NS);
         }
     }
     false
