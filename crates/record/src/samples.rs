@@ -41,6 +41,11 @@ impl Samples {
         Some(Samples { stream: Some(stream), path, ..Samples::none() })
     }
 
+    /// Gives the stream up, as [`Stream::discard`].
+    pub(crate) fn discard(&mut self) {
+        self.stream.take().iter_mut().for_each(Stream::discard);
+    }
+
     /// Samples that found no room.
     pub(crate) fn lost_events(&self) -> u64 {
         self.stream.as_ref().map_or(0, |stream| stream.lost_events)

@@ -567,6 +567,14 @@ impl Stream {
         file.map_or(Some(vec![]), |file| file.finish(pos).ok())
     }
 
+    /// Gives the stream up; the caller removes its directory.
+    pub fn discard(&mut self) {
+        if let Some(file) = self.file.take() {
+            file.discard();
+        }
+        self.close();
+    }
+
     /// Whether there is a file without an event.
     pub fn is_empty(&self) -> bool {
         self.file.as_ref().is_some_and(|file| file.offset_of(self.pos) == FILE_HEADER_BYTES as u64)

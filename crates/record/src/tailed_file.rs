@@ -343,6 +343,14 @@ impl TailedFile {
         Ok(std::iter::once(self.tail_path).chain(self.linked_tail).collect())
     }
 
+    /// Gives the stream up: removes a tail that is elsewhere, and returns its budget. The caller removes the directory.
+    pub fn discard(self) {
+        limits::refund(self.charged);
+        if let Some(linked) = &self.linked_tail {
+            let _ = std::fs::remove_file(linked);
+        }
+    }
+
     /// Appends the sealed regions, and the active one up to the stream's end at `size`.
     fn store_all(&mut self, stream: &OwnedFd, size: u64) -> Result<(), NoRoom> {
         while self.page.stored() < self.base {

@@ -191,3 +191,23 @@ fn a_tail_in_another_place_survives_a_crash_and_is_removed_at_the_end() {
     assert_eq!(std::fs::read_dir(&place).unwrap().count(), 0);
     std::fs::remove_dir_all(&directory).unwrap();
 }
+
+#[test]
+fn a_thread_without_room_for_all_its_files_leaves_no_tail_elsewhere() {
+    const NAME: &str = "a_thread_without_room_for_all_its_files_leaves_no_tail_elsewhere";
+    if let Some(directory) = role() {
+        start(&directory);
+        assert!(!attach());
+        process::finish();
+        leave(0);
+    }
+    let directory = temporary("tail-room");
+    let place = directory.join("tails");
+    std::fs::create_dir_all(&place).unwrap();
+    let mut command = child(NAME, &directory.join("trace"));
+    // Room for the smallest tail of one file, not of two.
+    command.env("TASKSCOPE_TAIL_DIR", &place).env("TASKSCOPE_MAX_SIZE", "12K");
+    assert!(command.status().unwrap().success());
+    assert_eq!(std::fs::read_dir(&place).unwrap().count(), 0);
+    std::fs::remove_dir_all(&directory).unwrap();
+}

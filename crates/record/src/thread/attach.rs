@@ -92,6 +92,9 @@ pub fn attach_with(user: *mut (), closer: Closer, options: Options) -> bool {
         // SAFETY: made above and not registered, so that this thread alone has it.
         unsafe {
             let directory = (*recorder).identity.directory.clone();
+            (*recorder).standard.discard();
+            (*recorder).own.discard();
+            (*recorder).samples.discard();
             release(recorder);
             let _ = std::fs::remove_dir_all(directory);
         }
@@ -128,25 +131,29 @@ fn prepare(
         return Some((identity, streams.0, streams.1, Samples::none(), free_memory()?));
     }
     let directory = &identity.directory;
-    let streams = || {
-        let standard = Stream::create(directory, StreamFile::Standard).ok()?;
-        let own = if own_on_demand {
+    let (mut standard, mut own, mut samples) =
+        (Stream::create(directory, StreamFile::Standard).ok(), None, Samples::none());
+    let memory = (|| {
+        standard.as_ref()?;
+        own = Some(if own_on_demand {
             Stream::planned(directory, StreamFile::Own)
         } else {
             let mut own = Stream::create(directory, StreamFile::Own).ok()?;
             own.set_room_aside();
             own
-        };
-        let samples = if sampled { Samples::create(directory)? } else { Samples::none() };
-        Some((standard, own, samples, free_memory()?))
-    };
-    let made = streams();
-    if made.is_none() {
+        });
+        if sampled {
+            samples = Samples::create(directory)?;
+        }
+        free_memory()
+    })();
+    if memory.is_none() {
         // Files without a recorder would look like a stream that lost everything.
+        standard.iter_mut().chain(&mut own).for_each(Stream::discard);
+        samples.discard();
         let _ = std::fs::remove_dir_all(directory);
     }
-    let (standard, own, samples, memory) = made?;
-    Some((identity, standard, own, samples, memory))
+    Some((identity, standard?, own?, samples, memory?))
 }
 
 impl ThreadRecorder {
