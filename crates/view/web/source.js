@@ -57,6 +57,8 @@ function listDevices(overview) {
 const TILE = 512;
 /** Tiles are forgotten, oldest first, beyond this many numbers. */
 const KEPT_NUMBERS = 48 * 1024 * 1024;
+/** Stretches are forgotten, oldest first, beyond this many: each filter of rows has its own. */
+const KEPT_STRETCHES = 1000;
 
 /** A task in words, and what names it to the server. @typedef {{ name: string, number: string | null, pid: number | null, at: number | null }} TaskRef */
 
@@ -263,7 +265,10 @@ export class ServerSource {
   /** @param {string} key @returns {Stretch} */
   stretch(key) {
     let known = this.stretches.get(key);
-    if (!known) this.stretches.set(key, (known = new Stretch()));
+    if (!known) {
+      for (const [old] of this.stretches) if (this.stretches.size >= KEPT_STRETCHES) this.stretches.delete(old);
+      this.stretches.set(key, (known = new Stretch()));
+    }
     return known;
   }
 
@@ -278,9 +283,13 @@ export class ServerSource {
    * @returns {Float64Array | null} `[pixel][state]`
    */
   stack(key, tracks, from, nsPerPixel, pixels, states) {
+    // An empty list means all tracks to the server.
+    if (!tracks.length) return new Float64Array(pixels * states);
     const coarser = tracks.length > 1000 ? 2 : tracks.length > 200 ? 1 : 0;
-    const have = this.stretch(`stack ${key}`).cover(this, from, nsPerPixel, pixels, coarser, async (level, first, count) =>
-      new Float32Array(await (await this.request('stack', { level, first, count, tracks: listRanges(tracks) })).arrayBuffer()));
+    // Tracks are in the order of ranks; a filter of rows takes some out of their group.
+    const names = listRanges([...tracks].sort((a, b) => a - b));
+    const have = this.stretch(`stack ${key} ${names}`).cover(this, from, nsPerPixel, pixels, coarser, async (level, first, count) =>
+      new Float32Array(await (await this.request('stack', { level, first, count, tracks: names })).arrayBuffer()));
     if (!have) return null;
     const [bucketNs, offset] = [2 ** have.level, this.offset(have.level)];
     return sharesOfPixels(have.data, states, bucketNs, offset + have.first * bucketNs, [-Infinity, Infinity], from, nsPerPixel, pixels, 1);
