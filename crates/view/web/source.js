@@ -398,6 +398,9 @@ class Stretch {
     /** @type {any} */
     this.have = null;
     this.asked = '';
+    /** Questions so far, and the one whose answer is kept. */
+    this.questions = 0;
+    this.answered = 0;
   }
 
   /**
@@ -418,9 +421,15 @@ class Stretch {
     const wanted = `${level}/${first}/${last}`;
     if (this.asked !== wanted && source.stretchesInFlight < 3) {
       this.asked = wanted;
+      const question = ++this.questions;
       source.stretchesInFlight++;
       ask(level, first, last - first)
-        .then((data) => { this.have = { level, first, count: last - first, data }; })
+        .then((data) => {
+          // Answers may overtake each other, and the last question is not asked again.
+          if (question < this.answered) return;
+          this.answered = question;
+          this.have = { level, first, count: last - first, data };
+        })
         .catch((error) => { source.failure = error; })
         .finally(() => { source.stretchesInFlight--; source.again = false; source.onArrival(); });
     }
