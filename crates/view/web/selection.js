@@ -6,7 +6,7 @@ import { saveFile } from './files.js';
 import { findings } from './findings.js';
 import { callPaths, efficiencyTree } from './report.js';
 import { tables } from './report_tables.js';
-import { table } from './table.js';
+import { table, timeColumn } from './table.js';
 import { communicationMatrix } from './matrix.js';
 
 /** @typedef {import('./viewer.js').Viewer} Viewer */
@@ -35,12 +35,12 @@ export function showRange(viewer, range) {
       element('button', { type: 'button', id: 'report-part', title: 'efficiency, findings, causes, task types, waits, call paths of the selected time', onclick: () => reportPart(viewer, range) }, 'report it'), ' ',
       element('button', { type: 'button', id: 'save-page', title: 'the report of the selected time with its timeline, as one HTML file', onclick: () => savePage(viewer, range) }, 'save as HTML'),
       answer.queues.length ? table('By device queue', [{ title: 'queue', cell: (row) => nameOf(row.name) }, { title: 'begun', number: true, cell: (row) => formatCount(row.operations_begun) },
-        { title: 'kernels', number: true, cell: (row) => formatTime(row.kernels_ns) }, { title: 'transfers', number: true, cell: (row) => formatTime(row.transfers_ns) }], answer.queues) : '',
+        timeColumn('kernels', (row) => row.kernels_ns, formatTime), timeColumn('transfers', (row) => row.transfers_ns, formatTime)], answer.queues) : '',
       total === 0 ? '' : table('By state', [{ title: 'state', cell: ([name]) => viewer.overview.states[number(name)].label },
-        { title: `thread-${unit}`, number: true, cell: ([, ns]) => show(ns) }, { title: 'share', number: true, cell: ([, ns]) => formatPercent(ns, total) },
+        timeColumn(`thread-${unit}`, ([, ns]) => ns, show), { title: 'share', number: true, cell: ([, ns]) => formatPercent(ns, total) },
         { title: '', cell: ([name, ns]) => bar(ns / total, '', viewer.theme.state[number(name)]) }], states),
       total === 0 ? '' : table('By state and place', [{ title: 'state', cell: (row) => row.label }, { title: 'place', cell: (row) => nameOf(row.place) },
-        { title: 'time', number: true, cell: (row) => formatTime(row.ns) }, { title: 'sections', number: true, cell: (row) => formatCount(row.sections) }], answer.places),
+        timeColumn('time', (row) => row.ns, formatTime), { title: 'sections', number: true, cell: (row) => formatCount(row.sections) }], answer.places),
       total === 0 ? '' : table('By thread', [{ title: 'thread', cell: (row) => viewer.trackName(row.track) }, { title: 'useful', number: true, cell: (row) => formatPercent(useful(row), answer.wall_ns) }], answer.threads),
       element('p', { class: 'note' }, 'as a trace: ', element('code', { id: 'slice' }, command)));
   }, 60);
