@@ -74,6 +74,9 @@ export class Viewer {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   remembering;
 
+  /** How far a view is, as said last. */
+  progress = '';
+
   /** The newest question of the pointer. */
   hovers = 0;
 
@@ -198,12 +201,11 @@ export class Viewer {
 
   /** Says how far a view is that must be computed first. */
   async tellProgress() {
-    if (!this.source.busy) {
-      if (this.status.textContent) this.status.textContent = '';
-      return;
-    }
-    const { playing } = await this.source.json('progress').catch(() => ({ playing: null }));
-    if (this.source.busy) this.status.textContent = playing === null ? '' : `playing the trace: ${(playing * 100).toFixed(0)} %`;
+    const { playing } = this.source.busy ? await this.source.json('progress').catch(() => ({ playing: null })) : { playing: null };
+    const words = playing === null || !this.source.busy ? '' : `playing the trace: ${(playing * 100).toFixed(0)} %`;
+    // What others say there stays.
+    if (words || this.status.textContent === this.progress) this.status.textContent = words;
+    this.progress = words;
   }
 
   drawLegend() {
@@ -338,6 +340,7 @@ export class Viewer {
     this.showsFlows = !this.showsFlows;
     this.flowsButton.setAttribute('aria-pressed', String(this.showsFlows));
     this.timeline.flows = [];
+    this.status.textContent = '';
     this.timeline.redraw();
     this.askFlows();
   }
