@@ -352,7 +352,8 @@ export class Viewer {
     this.flowing = setTimeout(async () => {
       const { from, span } = this.timeline;
       const answer = await this.source.json('flows', { from: Math.floor(from), to: Math.ceil(from + span) }).catch(() => null);
-      if (!answer || !this.showsFlows) return;
+      // Another part has its own question.
+      if (!answer || !this.showsFlows || this.timeline.from !== from || this.timeline.span !== span) return;
       this.timeline.flows = answer.flows.map((flow) => ({ kind: flow.kind, fromTrack: flow.from_track, from: flow.from, toTrack: flow.to_track, to: flow.to, critical: false, ...(flow.kind === 'submission' ? { toView: 'devices' } : {}) }));
       this.timeline.redraw();
       this.live.textContent = `${formatCount(answer.flows.length)} arrows${answer.left_out ? `, ${formatCount(answer.left_out)} more are not drawn: zoom in` : ''}`;
