@@ -48,6 +48,13 @@ await step('a section lists what it submitted, with arrows to the row of the que
   const words = await page.textContent('#submissions');
   assert.ok(words.includes(`${count - first.length} more`), words);
 });
+await step('a queue below a folded process is unfolded when something in it is shown', async () => {
+  const all = await labels();
+  await page.evaluate(() => { const t = window.taskscope.timeline; t.toggleRow(t.rows.find((row) => row.kind === 'process')); });
+  assert.ok(!(await labels()).includes('└ queue 2'));
+  await page.evaluate(() => window.taskscope.timeline.reveal({ view: 'devices', track: 2, start: 1000, end: 2000 }));
+  assert.deepEqual(await labels(), all);
+});
 await step('a thread without recorded states is folded until something in it is shown', async () => {
   const all = await labels();
   await page.evaluate(() => {

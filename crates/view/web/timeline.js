@@ -383,7 +383,7 @@ export class TimelineView {
       const span = Math.min(this.length, Math.max(length * 8, Math.min(this.span, length * 200)));
       this.show(section.start + length / 2 - span / 2, section.start + length / 2 + span / 2);
     }
-    if (!this.rowOfPlace(section)) this.unfold(section.track);
+    if (!this.rowOfPlace(section)) this.unfold(section);
     const row = this.rowOfPlace(section);
     if (row) {
       this.focusRow = this.rows.indexOf(row);
@@ -392,9 +392,16 @@ export class TimelineView {
     this.changed();
   }
 
-  /** Opens the groups that a track is folded into. @param {number} track */
-  unfold(track) {
-    for (const { key, tracks } of this.rows) if (key && key !== 'all' && tracks && tracks.includes(track)) this.collapsed.delete(key);
+  /** Opens the groups that a place is folded into: a row of a view has its own number, and is below its thread. @param {{track: number, view?: string}} place */
+  unfold(place) {
+    const own = place.view && this.overview.views.find((row) => row.name === place.view);
+    const thread = own && own.rows ? own.rows.find((row) => row.track === place.track)?.thread : place.track;
+    const holds = ({ kind, key, view, tracks = [] }) => key !== 'all' && tracks.includes(own && own.rows && kind === 'view' && view === place.view ? place.track : thread);
+    // A group may be in a group that is folded.
+    for (let keys = [' ']; keys.length && !this.rowOfPlace(place);) {
+      keys = this.rows.filter(holds).map(({ key }) => key).filter((key) => key && this.collapsed.delete(key));
+      this.layout();
+    }
     this.resize();
   }
 
