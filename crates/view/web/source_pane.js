@@ -65,8 +65,10 @@ function drawSource(viewer, found, time) {
   const goTo = (number) => table.querySelector(`[data-line="${number}"]`)?.scrollIntoView({ block: 'center' });
   let current = found.line;
   const step = (by) => {
-    const at = hot.indexOf(current);
-    current = hot[(at + by + hot.length) % hot.length];
+    // The line in question may have no time: the next one after it, or before it, and around.
+    const beyond = hot.filter((number) => (by > 0 ? number > current : number < current));
+    const rest = beyond.length ? beyond : hot;
+    current = rest[by > 0 ? 0 : rest.length - 1];
     table.querySelector('.chosen')?.classList.remove('chosen');
     table.querySelector(`[data-line="${current}"]`)?.classList.add('chosen');
     goTo(current);
