@@ -91,7 +91,9 @@ async function tellTotals(viewer, text) {
 /** Dims what is not of this place or type; the same name again ends that. @param {Viewer} viewer @param {string} name */
 export async function highlightName(viewer, name) {
   // A name with signs of the filter language is a quoted text in it.
-  const text = /[=<>~()]/.test(name) ? `place = ${JSON.stringify(name)} or type = ${JSON.stringify(name)}` : name;
+  // It knows no escapes; where both quotation marks are in the name, the name is looked for as words.
+  const quote = ['"', "'"].find((mark) => !name.includes(mark));
+  const text = quote && /[=<>~()]/.test(name) ? `place = ${quote}${name}${quote} or type = ${quote}${name}${quote}` : name;
   viewer.search.value = text;
   await highlightMatches(viewer, viewer.source.filter === text ? '' : text);
 }
