@@ -38,6 +38,8 @@ export class Minimap {
 
   /** @param {PointerEvent} event */
   press(event) {
+    // Of a menu of the browser the end is not told: the strip would follow the pointer for ever.
+    if (event.button !== 0) return;
     const at = this.timeAt(event);
     const { from, span, length } = this.timeline;
     const isInside = at >= from && at <= from + span && span < length;
