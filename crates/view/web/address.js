@@ -55,11 +55,10 @@ export function readAddress(viewer) {
   const folded = words.get('folded');
   t.collapsed = folded === null ? foldedAtFirst(viewer.overview) : new Set(folded.split('\n').filter((key) => key));
   const order = words.get('order') || '';
-  t.chosen = { order: order in ORDERS ? order : '', words: words.get('only') || '', top: (words.get('top') || '').split('\n').filter((key) => key) };
+  t.chosen = { order: Object.hasOwn(ORDERS, order) ? order : '', words: words.get('only') || '', top: (words.get('top') || '').split('\n').filter((key) => key) };
   viewer.only.value = t.chosen.words;
   viewer.order.value = t.chosen.order;
-  t.rowMode = words.get('rows') || 'fit';
-  t.setRowMode(t.rowMode);
+  t.setRowMode(words.get('rows') || 'fit');
   viewer.tall.value = t.rowMode;
   const [from, to] = [Number(words.get('from')), Number(words.get('to'))];
   if (words.has('from') && Number.isFinite(from) && Number.isFinite(to) && to > from) t.show(from, to);

@@ -253,7 +253,7 @@ export class TimelineView {
 
   /** @param {string} mode `fit`, `compact`, `normal` or `tall` */
   setRowMode(mode) {
-    this.rowMode = mode in ROW_HEIGHTS ? mode : 'fit';
+    this.rowMode = Object.hasOwn(ROW_HEIGHTS, mode) ? mode : 'fit';
     this.resize();
     this.changed();
   }
