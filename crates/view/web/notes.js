@@ -8,6 +8,9 @@ import { saveFile } from './files.js';
 
 /** @typedef {{id: string, run: string, from_ns: number, to_ns: number, row: string, text: string, view: string}} Note */
 
+/** Longest address of a view that a note keeps, as in `notes.rs`. */
+const MAX_VIEW = 8000;
+
 /** What tells a run from others: begin on its own clock, and length. @param {any} overview */
 export const runOf = (overview) => `${overview.start_ns}.${overview.length_ns}`;
 
@@ -69,7 +72,10 @@ export function showNotes(viewer, chosen) {
     if (!text.value.trim()) { text.focus(); return; }
     const { from_ns, to_ns, row } = subject;
     const id = [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
-    changeNotes(viewer, 'PUT', {}, { notes: [{ id, from_ns, to_ns, row, run: runOf(viewer.overview), text: text.value.trim(), view: viewer.address() }] });
+    // Without its view a note goes to its time. The address of many folded groups is too long to be kept.
+    const address = viewer.address();
+    const view = address.length > MAX_VIEW ? '' : address;
+    changeNotes(viewer, 'PUT', {}, { notes: [{ id, from_ns, to_ns, row, run: runOf(viewer.overview), text: text.value.trim(), view }] });
   };
   text.addEventListener('keydown', (event) => { if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) add(); });
   const file = /** @type {HTMLInputElement} */ (element('input', { type: 'file', id: 'note-file', accept: '.json,application/json', 'aria-label': 'Load a file of notes', onchange: async () => {
