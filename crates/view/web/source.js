@@ -134,7 +134,8 @@ export class ServerSource {
    * @returns {Promise<Response>}
    */
   async request(path, query) {
-    const text = Object.entries(query).map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join('&');
+    // Lists of thousands of tracks have as many commas.
+    const text = Object.entries(query).map(([key, value]) => `${key}=${encodeURIComponent(value).replaceAll('%2C', ',')}`).join('&');
     const response = await fetch(`${this.base}/${path}?${text}`, { headers: { 'x-taskscope-token': this.token }, cache: 'no-store' });
     if (!response.ok) throw new Error((await response.text()) || `the viewer answered ${response.status}`);
     return response;
