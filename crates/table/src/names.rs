@@ -63,9 +63,12 @@ fn run_row(set: &mut DataSet, run: &Run<'_>, analysis: &Analysis) -> Result<(), 
 }
 
 fn processes(set: &mut DataSet, run: &Run<'_>) -> Result<(), TableError> {
+    let begin = run.origin.max(run.execution.part_of_time().0);
     for (row, process) in run.execution.processes.iter().enumerate() {
         let index = ProcessIndex::of(row);
-        let Process { loom, pid, first, last, .. } = process;
+        let Process { loom, pid, .. } = process;
+        // One without events in the exported part has no time there.
+        let (first, last) = if process.last == 0 { (begin, begin) } else { (process.first, process.last) };
         set.push(
             "process",
             [
@@ -75,8 +78,8 @@ fn processes(set: &mut DataSet, run: &Run<'_>) -> Result<(), TableError> {
                 host_of(loom).into(),
                 (*pid).into(),
                 rank_of(run, index),
-                run.at(*first),
-                run.at(*last),
+                run.at(first),
+                run.at(last),
             ],
         )?;
     }

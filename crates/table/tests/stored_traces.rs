@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use taskscope_analysis::{Analysis, Whose, analyse};
+use taskscope_execution::Process;
 use taskscope_execution::graph::{GraphBuilder, NONE, NewData, NewTask, TaskType};
 use taskscope_filter::TimeRange;
 use taskscope_session::selection::Selection;
@@ -297,6 +298,19 @@ fn parts_of_a_run_add_up_to_it() {
     };
     let parts: i64 = ["..30%", "30%..60%", "60%.."].map(sum).into_iter().sum();
     assert_eq!(parts, sum("0%.."));
+}
+
+#[test]
+fn a_process_without_events_has_no_time() {
+    let trace = traces().into_iter().find(|trace| trace.ends_with("talk")).unwrap();
+    let mut session = Session::open(&trace).unwrap();
+    let (loom, has_cpus) = ("other".to_owned(), false);
+    session.execution.processes.push(Process { loom, pid: 9, has_cpus, first: 0, last: 0, cpus: None });
+    let written = Written::of(&[session]);
+    let rows = written.rows("process");
+    let times: Vec<_> = rows.iter().map(|row| (number(row, "start_ns"), number(row, "end_ns"))).collect();
+    assert_eq!(times.last(), Some(&(0, 0)));
+    assert!(times.iter().all(|(start, end)| 0 <= *start && start <= end), "{times:?}");
 }
 
 #[test]
