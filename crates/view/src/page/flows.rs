@@ -2,6 +2,7 @@
 
 use super::Page;
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 use taskscope_execution::{NO_TIME, TaskIndex, ThreadIndex};
@@ -87,8 +88,11 @@ impl Page {
     /// From submissions to operations of device queues that begin in a part of the time of the trace's clock.
     fn submissions(&self, low: u64, high: u64) -> impl Iterator<Item = Flow> {
         let begun = self.queues.begun(low, high);
-        begun.filter_map(|(row, queue, operation)| {
-            let submitter = self.thread_of(queue.pid, operation.thread)?;
+        // Many operations have few submitters.
+        let mut tracks: FxHashMap<(Option<i64>, i64), Option<usize>> = FxHashMap::default();
+        begun.filter_map(move |(row, queue, operation)| {
+            let of = (queue.pid, operation.thread);
+            let submitter = (*tracks.entry(of).or_insert_with(|| self.thread_of(of.0, of.1)))?;
             (operation.append > 0 && operation.append <= operation.start).then(|| Flow {
                 kind: "submission",
                 from_track: submitter as u32,

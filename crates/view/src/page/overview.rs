@@ -172,8 +172,10 @@ impl Overview<'_> {
 /// The node of each process. That of CPUs, which are of no process, is that of one that uses them.
 fn nodes(processes: &[Process]) -> Vec<String> {
     let node = |of: &Process| {
-        let user = processes.iter().find(|process| !process.has_cpus && process.loom == of.loom);
-        node_of(&of.loom, user.filter(|_| of.has_cpus).unwrap_or(of).pid)
+        let uses = |process: &&Process| !process.has_cpus && process.loom == of.loom;
+        // Looked for by CPUs alone: of many processes each would compare its loom with all before it.
+        let user = if of.has_cpus { processes.iter().find(uses) } else { None };
+        node_of(&of.loom, user.unwrap_or(of).pid)
     };
     processes.iter().map(node).collect()
 }
