@@ -55,7 +55,8 @@ impl Page {
             let Some(pair) = process(message.sender).zip(process(message.receiver)) else { continue };
             let cell = cells.entry(pair).or_default();
             cell.messages += 1;
-            cell.bytes += if message.bytes == u64::MAX { 0 } else { message.bytes };
+            // Sizes are those of the trace, whatever they are.
+            cell.bytes = cell.bytes.saturating_add(if message.bytes == u64::MAX { 0 } else { message.bytes });
         }
         for call in &communication.calls {
             let Some((wait, waiting)) = call.wait.zip(process(call.thread)) else { continue };
