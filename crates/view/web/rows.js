@@ -237,8 +237,14 @@ export function rowsOf(overview, views, collapsed, rowHeight, chosen = { words: 
         add({ kind: 'stack', height: STACK, label: 'threads by state', key: nodeKey, tracks: ofNode.map((track) => track.track) });
         continue;
       }
-      for (const process of new Set(ofNode.map((track) => track.process))) {
-        const own = ofNode.filter((track) => track.process === process);
+      /** @type {Map<number, any[]>} */
+      const ofProcesses = new Map();
+      for (const track of ofNode) {
+        const listed = ofProcesses.get(track.process);
+        if (listed) listed.push(track);
+        else ofProcesses.set(track.process, [track]);
+      }
+      for (const [process, own] of ofProcesses) {
         const key = `${view} ${node} ${processes[process].cpus ? 'CPUs' : processes[process].pid}`;
         const many = processes.length > 1;
         if (many) add({ kind: 'process', height: HEADER, label: processLabel(processes[process]), key, ...foldsOf(own.map((track) => track.track)) });
