@@ -57,6 +57,8 @@ function listDevices(overview) {
 const TILE = 512;
 /** Tiles are forgotten, oldest first, beyond this many numbers. */
 const KEPT_NUMBERS = 48 * 1024 * 1024;
+/** Time after which tiles that failed to come are asked for again. */
+const RETRY_MS = 1000;
 /** Stretches are forgotten, oldest first, beyond this many: each filter of rows has its own. */
 const KEPT_STRETCHES = 1000;
 
@@ -381,6 +383,8 @@ export class ServerSource {
       }
     } catch (error) {
       this.failure = error;
+      // What is missing is asked for with the next picture: not for ever without a pause, as after the end of the server.
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
     } finally {
       keys.forEach((key) => this.pending.delete(key));
       this.tilesInFlight--;
