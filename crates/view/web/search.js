@@ -15,12 +15,15 @@ export function pickState(viewer, name) {
 
 /** Shows pale what does not match, everything again for no text. @param {Viewer} viewer @param {string} text */
 export async function highlightMatches(viewer, text) {
+  const turn = ++viewer.highlights;
   try {
     if (text) await viewer.source.json('filter', { where: text });
   } catch (error) {
     viewer.say(error);
     return;
   }
+  // A late answer must not replace a newer choice.
+  if (turn !== viewer.highlights) return;
   viewer.source.filter = text;
   viewer.source.forget();
   viewer.where.setAttribute('aria-pressed', String(Boolean(text)));

@@ -80,6 +80,9 @@ export class Viewer {
   /** The newest question of the pointer. */
   hovers = 0;
 
+  /** The newest choice of what is highlighted. */
+  highlights = 0;
+
   /** The address that was written last, the height to which it scrolls, and whether it names views that are not known yet. */
   written = '';
 
