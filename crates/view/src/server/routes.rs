@@ -411,10 +411,7 @@ fn slice(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
         }
         SliceError::TooLarge => {
             let most = MAX_SLICE_BYTES >> 20;
-            (
-                StatusCode::PAYLOAD_TOO_LARGE,
-                format!("the slice has more than {most} MiB: use the command"),
-            )
+            (StatusCode::PAYLOAD_TOO_LARGE, format!("the slice has more than {most} MiB: use the command"))
         }
     })
 }
