@@ -396,6 +396,7 @@ export class TimelineView {
   unfold(place) {
     const own = place.view && this.overview.views.find((row) => row.name === place.view);
     const thread = own && own.rows ? own.rows.find((row) => row.track === place.track)?.thread : place.track;
+    /** @param {Row} row */
     const holds = ({ kind, key, view, tracks = [] }) => key !== 'all' && tracks.includes(own && own.rows && kind === 'view' && view === place.view ? place.track : thread);
     // A group may be in a group that is folded.
     for (let keys = [' ']; keys.length && !this.rowOfPlace(place);) {
