@@ -299,14 +299,16 @@ impl Execution {
         }
     }
 
-    /// Which threads' sections a CPU shows, in order.
+    /// Which threads' sections a CPU shows, in order. The track of a part has sections of its own: those of the whole
+    /// run refer to the threads, whose numbers are the same.
     fn threads_on(&self, cpu: ThreadIndex) -> Vec<(u64, u64, ThreadIndex)> {
-        let by_columns: FxHashMap<*const TrackColumns, ThreadIndex> = (self.threads.iter().enumerate())
+        let threads = &self.whole().threads;
+        let by_columns: FxHashMap<*const TrackColumns, ThreadIndex> = (threads.iter().enumerate())
             .filter_map(|(thread, row)| {
                 Some((Arc::as_ptr(row.track.shared_columns()?), ThreadIndex(thread as u32)))
             })
             .collect();
-        let sources = self.threads[cpu.index()].track.sources().into_iter();
+        let sources = threads[cpu.index()].track.sources().into_iter();
         sources.filter_map(|(start, end, columns)| Some((start, end, *by_columns.get(&columns)?))).collect()
     }
 
