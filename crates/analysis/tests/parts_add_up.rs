@@ -2,21 +2,22 @@
 //! their common keys.
 
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::hash::Hash;
 use taskscope_analysis::call_paths::{CallPathOptions, profile_of};
 use taskscope_analysis::causes::{Causes, book_causes, book_causes_in};
 use taskscope_analysis::slo::{Mode, Slo, SloOptions, attribute};
 use taskscope_analysis::{Analysis, FineNanos, StateLedger, analyse, book};
-use taskscope_event::models::samples::flag;
+use taskscope_event::models::samples::{flag, state};
 use taskscope_execution::graph::TaskGraph;
 use taskscope_execution::samples::{Level, NewSample};
 use taskscope_execution::{
     Blamed, Cause, Execution, OsSource, OsTimes, Pattern, Place, RegionIndex, State, TaskIndex, ThreadIndex,
 };
-use taskscope_profile::Metric;
+use taskscope_profile::{Frame, Metric};
 use taskscope_testkit::dice::{Dice, seeds};
 use taskscope_testkit::graph_names::graph_of;
-use taskscope_testkit::script::any_program;
+use taskscope_testkit::script::{Script, any_program};
 use taskscope_testkit::task_rows::{Recipe, random};
 
 /// Events of any program: thread, time since the one before, event, payload. Of short times shares are equal more often.
@@ -32,9 +33,13 @@ fn any_choices(dice: &mut Dice) -> Vec<(usize, u16, usize, [u8; 16])> {
 
 /// Any events on one to four threads, with any times off the CPU.
 fn any_execution(dice: &mut Dice) -> Execution {
+    any_execution_with(dice, |program| program.play())
+}
+
+fn any_execution_with(dice: &mut Dice, play: impl Fn(&Script) -> Execution) -> Execution {
     let threads = dice.between(1, 4) as usize;
     let choices = any_choices(dice);
-    let mut execution = any_program(threads, &choices).play();
+    let mut execution = play(&any_program(threads, &choices));
     if dice.chance(50) {
         add_any_os_times(dice, &mut execution);
     }
@@ -399,6 +404,108 @@ fn ranges_of_times_by_path_add_up() {
         blocked += expected[4];
     }
     assert!(in_runtime > 0 && blocked > 0);
+}
+
+/// Nanoseconds by path, innermost first, and metric.
+fn times_by_path(execution: &Execution) -> BTreeMap<(Vec<Frame>, Metric), u64> {
+    const TIMES: [Metric; 7] = [
+        Metric::TIME,
+        Metric::WORK,
+        Metric::RUNTIME,
+        Metric::WAITING,
+        Metric::BLOCKED,
+        Metric::OUT_OF_CPU,
+        Metric::TASK_TIME,
+    ];
+    let tree = profile_of(execution, CallPathOptions::default()).0.tree;
+    let rows = tree.ids().flat_map(|node| {
+        let times = tree.values(node).filter(|(metric, ns)| TIMES.contains(metric) && *ns > 0);
+        let path: Vec<Frame> = tree.path(node).collect();
+        times.map(move |(metric, ns)| ((path.clone(), metric), ns)).collect::<Vec<_>>()
+    });
+    rows.collect()
+}
+
+fn check_paths(whole: &Execution, ranges: &[(u64, u64)], what: &str) {
+    let mut sums = BTreeMap::new();
+    for (begin, end) in ranges {
+        let mut part = whole.clone();
+        part.cut(*begin, *end);
+        times_by_path(&part).into_iter().for_each(|(row, ns)| *sums.entry(row).or_default() += ns);
+    }
+    assert_eq!(sums, times_by_path(whole), "{what}: sums of the parts, and the whole");
+}
+
+/// A sample in a wait that no thread has: the times of all others are where the events have them.
+const ELSEWHERE: NewSample<'_> = NewSample {
+    thread: ThreadIndex(0),
+    at: 0,
+    weight_ns: 1,
+    flags: 0,
+    state: state::TASKGROUP,
+    levels: &[Level { first: 0, end: 1, region: RegionIndex::NONE, task: TaskIndex::NONE }],
+    addresses: &[0x7777_7777],
+};
+
+/// Plays with a sample elsewhere, in a known state of a worker: of time in an unknown one any sample has a share.
+fn play_with_paths(program: &Script) -> Execution {
+    let execution = program.play();
+    let known = execution.workers().find_map(|(thread, row)| {
+        let mut spans = row.track.spans();
+        let known = spans.find(|span| span.section.state != State::Unknown && span.nanos() > 0)?;
+        Some(NewSample { thread, at: known.start, ..ELSEWHERE })
+    });
+    known.map_or(execution, |sample| program.play_with_samples(&[sample]))
+}
+
+/// Without samples of their places; with them each part apportions its time by its own.
+#[test]
+fn ranges_of_each_path_add_up() {
+    let mut paths = 0;
+    for seed in seeds(200) {
+        let mut dice = Dice::new(seed);
+        let whole = any_execution_with(&mut dice, play_with_paths);
+        let ranges = any_ranges(&mut dice, whole.range());
+        check_paths(&whole, &ranges, &format!("seed {seed}, {ranges:?}"));
+        paths += times_by_path(&whole).len();
+    }
+    assert!(paths > 1000, "{paths} paths with times");
+}
+
+/// Each of three tasks is created by the one before, and runs when that has ended.
+#[test]
+fn a_task_has_the_path_of_its_creators_that_ended_before_the_part() {
+    let mut script = Script::new(1, 0, 100);
+    for (number, address) in [(1, 0x100), (2, 0x200), (3, 0x300), (4, 0x400)] {
+        script.site(0, 0, number, address).task_type(0, 0, number, number, "");
+    }
+    script.fork(0, 5, 1, 4, 1);
+    script.create(0, 10, 1, 1);
+    for (task, start) in [(1, 20), (2, 40), (3, 60)] {
+        script.run(0, start, start + 15, task);
+        if task < 3 {
+            script.create(0, start + 5, task + 1, task + 1);
+        }
+    }
+    script.arrive(0, 80).join(0, 90, 1);
+    let whole = script.play_with_samples(&[NewSample { at: 0, ..ELSEWHERE }]);
+    let mut part = whole.clone();
+    part.cut(58, 78);
+    // Cut twice, tasks have the same paths.
+    part.cut(60, 75);
+    let of = |execution: &Execution, offset: u64| {
+        let rows = times_by_path(execution).into_iter();
+        let at = rows.filter(|((path, metric), _)| {
+            *metric == Metric::TIME && path.iter().any(|frame| frame.offset + 1 == offset)
+        });
+        at.map(|((path, _), ns)| (path, ns)).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&part, 0x300), of(&whole, 0x300));
+    let inner: Vec<u64> = of(&part, 0x300)[0].0.iter().map(|frame| frame.offset + 1).collect();
+    assert!([0x300, 0x200, 0x100, 0x400].iter().all(|site| inner.contains(site)), "{inner:x?}");
+    for at in 1..100 {
+        check_paths(&whole, &[(0, at), (at, 101)], &format!("cut at {at}"));
+    }
 }
 
 /// Imported graphs: data between nodes, runtime work at unknown positions.

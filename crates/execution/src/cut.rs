@@ -30,6 +30,7 @@ impl Execution {
         let kept_regions = self.regions.iter().map(|region| region_lives_in(region, begin, end));
         let regions = numbers(kept_regions).map(RegionIndex).collect();
         let part = Part { begin, end, tasks, regions };
+        self.keep_numbers_of_whole(&part);
 
         let mut cut_waits = self.waits_across(begin, end);
         for hold in cut_waits.iter_mut().filter_map(|wait| wait.holder.as_mut()) {
@@ -144,6 +145,16 @@ impl Execution {
         system_time.retain_mut(|taken| part.keeps(&mut taken.start, &mut taken.end));
         uncertain.retain_mut(|stretch| part.keeps(&mut stretch.start, &mut stretch.end));
         self.cut_waits = cut_waits;
+    }
+
+    fn keep_numbers_of_whole(&mut self, part: &Part) {
+        let tasks = (0..part.tasks.len()).filter(|row| part.tasks[*row].is_some());
+        let tasks = tasks.map(|row| self.task_of_whole(TaskIndex(row as u32))).collect();
+        let regions = (0..part.regions.len()).filter(|row| part.regions[*row].is_some());
+        let regions = regions.map(|row| self.region_of_whole(RegionIndex(row as u32))).collect();
+        if let Some(part) = &mut self.part {
+            part.numbers = Some((tasks, regions));
+        }
     }
 
     /// The waits for locks that reach to a border or beyond it, split over their holders as in the whole: which hold was before

@@ -129,6 +129,8 @@ pub struct PartOf {
     pub whole: Arc<Execution>,
     /// Begin (included) and end (not included) of the part, nanoseconds of the trace's clock.
     pub time: (u64, u64),
+    /// The numbers in the whole of the part's tasks and regions; none if they are the same.
+    pub(crate) numbers: Option<(Vec<TaskIndex>, Vec<RegionIndex>)>,
 }
 
 /// Everything that is known of a run.
@@ -208,6 +210,22 @@ impl Execution {
         self.part.as_ref().map_or((0, u64::MAX), |part| part.time)
     }
 
+    /// The number of a task in the whole run. There its creators are known also if they ended before the part.
+    pub fn task_of_whole(&self, task: TaskIndex) -> TaskIndex {
+        match self.part.as_ref().and_then(|part| part.numbers.as_ref()) {
+            Some((tasks, _)) => tasks.get(task.index()).copied().unwrap_or(TaskIndex::NONE),
+            None => task,
+        }
+    }
+
+    /// The number of a region in the whole run.
+    pub fn region_of_whole(&self, region: RegionIndex) -> RegionIndex {
+        match self.part.as_ref().and_then(|part| part.numbers.as_ref()) {
+            Some((_, regions)) => regions.get(region.index()).copied().unwrap_or(RegionIndex::NONE),
+            None => region,
+        }
+    }
+
     /// Makes it a part of the run, from `begin` to `end`, before anything is cut off.
     pub(crate) fn become_part(&mut self, begin: u64, end: u64) {
         match &mut self.part {
@@ -215,7 +233,10 @@ impl Execution {
                 let begin = part.time.0.max(begin);
                 part.time = (begin, part.time.1.min(end).max(begin));
             }
-            None => self.part = Some(PartOf { whole: Arc::new(self.clone()), time: (begin, end) }),
+            None => {
+                let whole = Arc::new(self.clone());
+                self.part = Some(PartOf { whole, time: (begin, end), numbers: None });
+            }
         }
     }
 

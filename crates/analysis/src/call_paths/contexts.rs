@@ -45,9 +45,12 @@ struct Context {
     node: NodeId,
 }
 
-/// The bodies of regions and tasks.
+/// The bodies of regions and tasks. In a part of a run they have the paths that they have in the whole, whose creators may
+/// have ended before the part.
 pub struct Contexts<'a> {
     pub execution: &'a Execution,
+    /// The run that it is a part of: tasks and regions below have its numbers.
+    whole: &'a Execution,
     task_context: TaskContext,
     table: Vec<Context>,
     by_key: FxHashMap<(u32, Key), ContextId>,
@@ -105,12 +108,13 @@ impl<'a> Contexts<'a> {
         let reuses = |own: &Vec<Loaded>| {
             own.iter().enumerate().any(|(index, one)| own[index + 1..].iter().any(|two| one.overlaps(two)))
         };
+        let whole = execution.whole();
         let mut path_of_site = FxHashMap::default();
-        let mut known: Vec<RegionIndex> = execution.samples.of_region.keys().copied().collect();
+        let mut known: Vec<RegionIndex> = whole.samples.of_region.keys().copied().collect();
         known.sort_unstable();
         for region in known {
-            let has_path = execution.samples.of_region.get(&region).is_some_and(|row| row.path.is_some());
-            if let Some(row) = execution.regions.get(region.index()).filter(|_| has_path) {
+            let has_path = whole.samples.of_region.get(&region).is_some_and(|row| row.path.is_some());
+            if let Some(row) = whole.regions.get(region.index()).filter(|_| has_path) {
                 path_of_site.entry(row.site).or_insert(region);
             }
         }
@@ -122,6 +126,7 @@ impl<'a> Contexts<'a> {
         }
         Contexts {
             execution,
+            whole,
             takes_tools,
             task_context,
             table: vec![Context { key: Key::Outside, outer: OUTSIDE, depth: 0, node: ROOT }],
@@ -140,7 +145,7 @@ impl<'a> Contexts<'a> {
 
     /// Contexts of the whole run, if this is a part of one.
     pub fn of_whole(&self, profile: &mut Profile) -> Contexts<'a> {
-        Contexts::new(self.execution.whole(), profile, self.task_context)
+        Contexts::new(self.whole, profile, self.task_context)
     }
 
     /// The node of a context's creation; its body is below.
@@ -320,12 +325,12 @@ impl<'a> Contexts<'a> {
 
     /// The context of a region's implicit tasks.
     pub fn of_region(&mut self, tree: &mut Tree, region: RegionIndex) -> ContextId {
-        self.resolve(tree, Wanted::Region(region))
+        self.resolve(tree, Wanted::Region(self.execution.region_of_whole(region)))
     }
 
     /// The context of a task's creation, independent of the option.
     pub fn created_at(&mut self, tree: &mut Tree, task: TaskIndex) -> ContextId {
-        self.resolve(tree, Wanted::Task(task))
+        self.resolve(tree, Wanted::Task(self.execution.task_of_whole(task)))
     }
 
     /// Without recursion: chains of tasks may be as long as a trace.
@@ -379,11 +384,11 @@ impl<'a> Contexts<'a> {
                 Some((_, parent_region, parent_task)) => of(parent_task, parent_region),
                 None => of(
                     TaskIndex::NONE,
-                    self.execution.regions.get(region.index()).map_or(RegionIndex::NONE, |r| r.parent),
+                    self.whole.regions.get(region.index()).map_or(RegionIndex::NONE, |r| r.parent),
                 ),
             },
             Wanted::Task(task) => {
-                let tasks = &self.execution.tasks;
+                let tasks = &self.whole.tasks;
                 let row = task.index();
                 match (tasks.parent.get(row), tasks.region.get(row)) {
                     (Some(parent), Some(region)) => of(*parent, *region),
@@ -396,11 +401,11 @@ impl<'a> Contexts<'a> {
     /// The creation path of a region, its own or that of another instance of the same construct, with its
     /// creator. For another instance only the path counts, unless it was in no region.
     fn path_of_region(&self, region: RegionIndex) -> Option<(PathIndex, RegionIndex, TaskIndex)> {
-        let samples = &self.execution.samples;
+        let samples = &self.whole.samples;
         if let Some(row) = samples.of_region.get(&region) {
             return Some((row.path, row.parent_region, row.parent_task));
         }
-        let own = self.execution.regions.get(region.index())?;
+        let own = self.whole.regions.get(region.index())?;
         let other = samples.of_region.get(self.path_of_site.get(&own.site)?)?;
         let task = if own.parent.is_some() { TaskIndex::NONE } else { other.parent_task };
         Some((other.path, own.parent, task))
@@ -408,18 +413,18 @@ impl<'a> Contexts<'a> {
 
     /// The context of a region or task within an outer one.
     fn inner(&mut self, tree: &mut Tree, outer: ContextId, inner: Wanted) -> ContextId {
-        let samples = &self.execution.samples;
+        let samples = &self.whole.samples;
         let (key, site) = match inner {
             Wanted::Outside => return OUTSIDE,
             Wanted::Region(region) => {
-                let site = self.execution.regions.get(region.index()).map_or(SiteIndex::NONE, |r| r.site);
+                let site = self.whole.regions.get(region.index()).map_or(SiteIndex::NONE, |r| r.site);
                 let path = self.path_of_region(region).map_or(PathIndex::NONE, |(path, ..)| path);
                 (Key::Region(site, path), site)
             }
             Wanted::Task(task) => {
-                let ty = self.execution.tasks.ty.get(task.index()).copied().unwrap_or(TypeIndex::NONE);
+                let ty = self.whole.tasks.ty.get(task.index()).copied().unwrap_or(TypeIndex::NONE);
                 let path = samples.of_task.get(&task).copied().unwrap_or(PathIndex::NONE);
-                (Key::Task(ty, path), self.execution.catalog.type_site(ty))
+                (Key::Task(ty, path), self.whole.catalog.type_site(ty))
             }
         };
         // Forked by the runtime itself: the bodies of `teams`.
