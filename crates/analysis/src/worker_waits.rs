@@ -56,7 +56,10 @@ fn charged(execution: &Execution, wait: &ThreadWait, part: &ChainPart) -> LostTo
         (Root::Handover, None) => LostTo::Handover,
         (Root::Slept, None) => LostTo::Blocked(kind::SLEEP, at),
         (Root::Outside, None) if kind == kind::FILE => LostTo::Blocked(kind::FILE, at),
-        _ => LostTo::WaitUnknown(kind, at),
+        (Root::Outside, None) => LostTo::Outside(kind, at),
+        (Root::TimedOut, None) => LostTo::TimedOut(kind, at),
+        // Parts that are too many to be followed.
+        (Root::Ran, None) => LostTo::WaitUnknown(kind, at),
     }
 }
 
@@ -111,5 +114,44 @@ mod tests {
         assert_eq!(of(&|to| to == LostTo::Handover), 50, "{rows:?}");
         assert_eq!(of(&|to| to == LostTo::NoCpu), 100, "{rows:?}");
         assert_eq!(of(&|_| true), 730, "{rows:?}");
+    }
+
+    /// A worker in a task waits for a condition from 100 to 400 until its time is over, and for a socket from 500 to 800. It is
+    /// blocked all that time.
+    #[test]
+    fn waits_that_no_thread_ends_are_charged_to_their_call_and_kind() {
+        let [condition, socket] = [0, 1].map(ObjectIndex);
+        let mut builder = ExecutionBuilder::new();
+        let process = builder.add_process("host.1", 1);
+        let thread = builder.add_thread(process, 0);
+        for (object, kind) in [(condition, kind::CONDITION), (socket, kind::SOCKET)] {
+            builder.define(Definition::Object { object, process, id: 0, kind });
+        }
+        let mut change = |at, change| {
+            builder.event(thread, at);
+            builder.change(thread, at, change);
+        };
+        change(0, Change::ThreadWorks);
+        change(0, Change::Becomes(Section::of(State::Task)));
+        for (object, site, (start, end), outcome) in [
+            (condition, SiteIndex(3), (100, 400), outcome::TIMED_OUT),
+            (socket, SiteIndex(4), (500, 800), outcome::DONE),
+        ] {
+            change(start, Change::ThreadWait(ThreadWaitChange::Begins { object, site }));
+            change(end, Change::ThreadWait(ThreadWaitChange::Ends { outcome }));
+        }
+        change(1000, Change::ThreadEnds);
+        let mut execution = builder.finish();
+        let times = OsTimes { blocked: vec![(100, 400), (500, 790)], ..OsTimes::default() };
+        execution.add_os_times(thread, OsSource::Switches, times);
+        execution.attribute_system_time();
+        let rows = worker_waits(&execution);
+        let rows: Vec<(LostTo, u64)> = rows.into_iter().map(|(_, to, ns)| (to, ns)).collect();
+        let call = |site, at| Call::of(&execution, thread, SiteIndex(site), at);
+        let expected = [
+            (LostTo::TimedOut(kind::CONDITION, call(3, 100)), 300),
+            (LostTo::Outside(kind::SOCKET, call(4, 500)), 290),
+        ];
+        assert_eq!(rows, expected);
     }
 }

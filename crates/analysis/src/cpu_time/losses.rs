@@ -38,6 +38,10 @@ pub enum LostTo {
     Idle,
     /// Threads wait in a recorded call (its kind), and the thread that ends the wait is not known.
     WaitUnknown(u32, Call),
+    /// Threads wait in a recorded call (its kind) until the time that its caller allows is over.
+    TimedOut(u32, Call),
+    /// Threads wait in a recorded call (its kind) that no recorded thread ends: for a peer, a timer, another process.
+    Outside(u32, Call),
     /// Threads are blocked in calls that are not recorded.
     BlockedUnknown,
     /// The activity of threads is not recorded.

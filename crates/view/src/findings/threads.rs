@@ -12,6 +12,7 @@
 use super::cpus;
 use super::paths::HotPath;
 use super::rows::{CpuTimes, Findings, Whose};
+use super::wait_rows::one;
 use crate::CallPaths;
 use crate::format::{Unit, percent, time};
 use crate::named_finding::NamedFinding;
@@ -344,7 +345,8 @@ impl Row {
                 format!("{part} are between a wake or a free lock and the woken thread's next step")
             }
             (Cause::Blocked, ..) if !object.is_empty() => format!(
-                "{part} wait for a {object} in {}; which thread ends the waits is not known",
+                "{part} wait for {} in {}; which thread ends the waits is not known",
+                one(object),
                 finding.place
             ),
             (Cause::Blocked, ..) => format!("{part} are blocked in calls that are not recorded"),

@@ -8,7 +8,7 @@ use crate::thread_waits::{WaitWords, chain_text};
 use crate::words::{Source, sentence};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use taskscope_analysis::{Analysis, Confidence, LostTo, Tie};
+use taskscope_analysis::{Analysis, Call, Confidence, LostTo, Tie};
 use taskscope_cause::{Blamed, Cause, Pattern};
 use taskscope_event::models::wait::kind;
 use taskscope_execution::{SiteIndex, State, ThreadIndex};
@@ -87,6 +87,12 @@ impl<'a> WaitRows<'a> {
                 row.object = object;
                 row.add(loss, None);
             }
+            LostTo::TimedOut(of, call) => {
+                self.without_waker(loss, (of, call), "until the time limit of the call", self.sure);
+            }
+            LostTo::Outside(of, call) => {
+                self.without_waker(loss, (of, call), "which no thread of the program ends", unsure);
+            }
             LostTo::Blocked(of, call) => {
                 let cause = if of == kind::FILE { Cause::BlockedIo } else { Cause::BlockedSleep };
                 let place = self.words.blocked(of, call).place.unwrap_or_default();
@@ -156,6 +162,22 @@ impl<'a> WaitRows<'a> {
         let row = self.row(key, (state, String::new()), confidence);
         row.add(loss, None);
         row
+    }
+
+    /// Waits in a call that no thread ends, with how they end.
+    fn without_waker(
+        &mut self,
+        loss: (u64, u64),
+        (of, call): (u32, Call),
+        end: &str,
+        confidence: Confidence,
+    ) {
+        let place = self.words.blocked(of, call).place.unwrap_or_default();
+        let object = kind_of_awaited(of).to_owned();
+        let key = (Cause::Blocked, Blamed::Code, format!("{object} {end}"), place.clone());
+        let row = self.row(key, (State::Blocked, place), confidence);
+        (row.object, row.by) = (object, end.to_owned());
+        row.add(loss, None);
     }
 
     /// Threads without a CPU because the program's own threads that are bound to the same CPUs run there.
@@ -265,10 +287,15 @@ impl Row {
                     format!("{part} are between a wake or a free lock and the woken thread's next step");
             }
             (Cause::Blocked, ..) if !object.is_empty() => {
-                finding.text = format!(
-                    "{part} wait for a {object} in {}; which thread ends the waits is not known",
-                    finding.place
-                );
+                let (object, place) = (one(object), &finding.place);
+                finding.text = match by.is_empty() {
+                    true => {
+                        format!(
+                            "{part} wait for {object} in {place}; which thread ends the waits is not known"
+                        )
+                    }
+                    false => format!("{part} wait for {object} in {place}, {by}"),
+                };
             }
             (Cause::Blocked, ..) => {
                 finding.text = format!("{part} are blocked in calls that are not recorded");
@@ -278,6 +305,17 @@ impl Row {
             }
             _ => finding.text = sentence(finding, source),
         }
+    }
+}
+
+/// One awaited object of a kind, with its article.
+pub(super) fn one(kind: &str) -> String {
+    match kind {
+        "descriptors" => "one of several descriptors".to_owned(),
+        "other process" => "another process".to_owned(),
+        "once" => "the routine of pthread_once".to_owned(),
+        _ if kind.starts_with(['a', 'e', 'i', 'o', 'u']) => format!("an {kind}"),
+        _ => format!("a {kind}"),
     }
 }
 
