@@ -352,7 +352,14 @@ pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
                 false => "whether they had CPUs is not known",
             };
             let place = if has_place { format!(": {place}") } else { String::new() };
-            format!("{workers} wait while none of them runs code ({reason}){place}")
+            let is_mostly = |state| finding.victims.get(state) > finding.ns / 2;
+            if is_mostly(State::NotStarted) {
+                format!("{workers} had not started, and none of them ran code{place}")
+            } else if is_mostly(State::Ended) {
+                format!("{workers} had ended, and none of them ran code{place}")
+            } else {
+                format!("{workers} wait while none of them runs code ({reason}){place}")
+            }
         }
     }
 }
