@@ -92,7 +92,7 @@ impl<F: Future> Future for Followed<F> {
 
 impl<F> Drop for Followed<F> {
     fn drop(&mut self) {
-        let on = (!self.over).then(|| self.task.enter());
+        let on = (!self.over).then(|| self.task.enter_to_end());
         // SAFETY: dropped here alone, in the place where it was pinned.
         unsafe { ManuallyDrop::drop(&mut self.future) };
         if let Some(on) = on {

@@ -103,6 +103,14 @@ impl TaskContext {
         OnThread { task: if entered { self.0 } else { 0 }, of_this_thread: PhantomData }
     }
 
+    /// [`TaskContext::enter`] to end the task there, which is recorded whatever the switch's state.
+    pub(super) fn enter_to_end(self) -> OnThread {
+        if self.0 != 0 {
+            put_end(i::TASK_ENTER, long(self.0));
+        }
+        OnThread { task: self.0, of_this_thread: PhantomData }
+    }
+
     /// [`TaskContext::enter`] without a guard.
     #[inline(always)]
     pub fn enter_now(self) {
