@@ -312,6 +312,14 @@ impl Library {
         }
     }
 
+    /// Number of a group's members.
+    pub fn size_of_group(&self, group: usize) -> usize {
+        let mut size = 0;
+        // SAFETY: the program gives this group to MPI too.
+        unsafe { (self.functions.group_size)(group, &mut size) };
+        usize::try_from(size).unwrap_or(0)
+    }
+
     /// The ranks in the job of a group's members.
     pub fn ranks_of_group(&self, group: usize) -> Option<Vec<u32>> {
         let (mut world, is_own) = self.world_group()?;

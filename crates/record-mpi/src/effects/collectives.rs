@@ -122,7 +122,11 @@ impl Operation {
 
     /// Records the members of a group that make a communicator, with which a call of theirs would name those that are missing.
     pub(super) fn name_members(&self, group: usize, parent: Option<&Communicator>, moment: &mut Moment<'_>) {
-        let ranks = self.library.ranks_of_group(group).filter(|ranks| ranks.len() <= MAX_NAMED);
+        // Asked first: to find the ranks of a large group, MPI may compare each member with all ranks.
+        if self.library.size_of_group(group) > MAX_NAMED {
+            return;
+        }
+        let ranks = self.library.ranks_of_group(group);
         for ranks in ranks.into_iter().filter(|ranks| !ranks.contains(&messages::NO_RANK)) {
             let meeting = communicators::meeting(parent, &ranks, moment);
             ranks.iter().for_each(|rank| record_access(0, &meeting, *rank, moment));
