@@ -67,10 +67,10 @@ pub fn name(address: usize, text: &[u8]) {
     let Some(place) = place else { return };
     // SAFETY: null, or a name that is never freed.
     let known = unsafe { place.name.load(Acquire).as_ref() };
-    if known.is_none_or(|known| known.text != text)
-        && let Some(name) = name_of(text)
-    {
-        place.name.store(core::ptr::from_ref(name).cast_mut(), Release);
+    if known.is_none_or(|known| known.text != text) {
+        // Without room for its name, the object has not that of another one that was here.
+        let name = name_of(text).map_or(core::ptr::null_mut(), |name| core::ptr::from_ref(name).cast_mut());
+        place.name.store(name, Release);
     }
 }
 
