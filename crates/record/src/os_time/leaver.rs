@@ -50,9 +50,14 @@ impl Leaver {
     /// Waits until the housekeeping thread, which `wake` wakes, has ended; not at all without one. Async-signal-safe.
     pub(super) fn wait(&self, wake: impl Fn()) {
         self.is_waiting.store(true, Release);
-        let start = Instant::now();
-        let longest = || if self.is_opening.load(Acquire) { MAX_OPENING } else { MAX_WAIT };
-        while self.has_housekeeping.load(Acquire) && start.elapsed() < longest() {
+        let (start, mut opens_since) = (Instant::now(), None::<Instant>);
+        while self.has_housekeeping.load(Acquire) && start.elapsed() < MAX_WAIT {
+            // It may have had no CPU until now.
+            let is_opening = self.is_opening.load(Acquire);
+            opens_since = is_opening.then(|| opens_since.unwrap_or_else(Instant::now));
+            if opens_since.is_some_and(|since| since.elapsed() >= MAX_OPENING) {
+                break;
+            }
             // It may be about to sleep.
             wake();
             nap();
