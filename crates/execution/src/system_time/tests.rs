@@ -359,6 +359,10 @@ fn waits_without_a_cpu_are_unsure_while_a_task_may_have_been_ready() {
     // Tasks of other runtimes are not known to be ready, undeferred ones never wait.
     assert_eq!(unsure(&|run| run.catalog.types[0].kind = None), 30);
     assert_eq!(unsure_of(EXPLICIT | 0x0800_0000, &|run| run.detached.push(TaskIndex(0))), 0);
+    // That the second task begins after a part does not make it unsure.
+    let mut part = off(OfTeam { tasks, flags: EXPLICIT }.run(2, Barrier), &[(1, 10, 60)]);
+    part.cut(0, 30);
+    assert_eq!((part.cpu_shortage().waiting_ns, part.unsure_waits_ns()), (20, 0));
 }
 
 /// Three workers on two CPUs. One that waits may have the CPU that the first one leaves free; the other could run nothing.

@@ -30,7 +30,8 @@ impl Execution {
     /// Nanoseconds in which workers waited, could run and had no CPU, while it is not known whether a task was ready for them. They
     /// count as waits for others.
     pub fn unsure_waits_ns(&self) -> u64 {
-        let perhaps = self.perhaps_ready();
+        // The partition is that of the whole run. A part has neither the begins of tasks after it nor all losses.
+        let perhaps = self.whole().perhaps_ready();
         if perhaps.iter().all(|of| of.openmp.is_empty() && of.others.is_empty()) {
             return 0;
         }
