@@ -14,7 +14,7 @@ use taskscope_execution::samples::{Level, NewSample};
 use taskscope_execution::{
     Blamed, Cause, Execution, OsSource, OsTimes, Pattern, Place, RegionIndex, State, TaskIndex, ThreadIndex,
 };
-use taskscope_profile::{Frame, Metric};
+use taskscope_profile::{Frame, Marker, Metric};
 use taskscope_testkit::dice::{Dice, seeds};
 use taskscope_testkit::graph_names::graph_of;
 use taskscope_testkit::script::{Script, any_program};
@@ -506,6 +506,29 @@ fn a_task_has_the_path_of_its_creators_that_ended_before_the_part() {
     for at in 1..100 {
         check_paths(&whole, &[(0, at), (at, 101)], &format!("cut at {at}"));
     }
+}
+
+/// The lock is taken before the part, in a region.
+#[test]
+fn waits_across_a_part_are_given_at_the_path_of_the_lock_s_holder() {
+    let mut script = Script::new(2, 0, 100);
+    script.site(0, 0, 1, 0x100).site(0, 0, 2, 0x200);
+    script.fork(0, 5, 1, 1, 2).join_team(1, 5, 1, 1, 2);
+    script.lock(0, 10, 10, 0xabc, 2).unlock(0, 80, 0xabc);
+    script.lock(1, 20, 80, 0xabc, 2).unlock(1, 85, 0xabc);
+    script.arrive(0, 90).arrive(1, 90).join(0, 95, 1).depart(1, 95, 1);
+    let given = |execution: &Execution| -> BTreeMap<Vec<Frame>, u64> {
+        let tree = profile_of(execution, CallPathOptions::default()).0.tree;
+        let ns_of = |node| tree.value(node, Metric::given(Marker::Lock));
+        let rows = tree.ids().filter(|node| ns_of(*node) > 0);
+        rows.map(|node| (tree.path(node).collect::<Vec<Frame>>(), ns_of(node))).collect()
+    };
+    let mut execution = script.play();
+    let whole = given(&execution);
+    assert_eq!(whole.values().copied().collect::<Vec<_>>(), [60]);
+    execution.cut(30, 60);
+    let expected: BTreeMap<Vec<Frame>, u64> = whole.into_keys().map(|path| (path, 30)).collect();
+    assert_eq!(given(&execution), expected);
 }
 
 /// Imported graphs: data between nodes, runtime work at unknown positions.

@@ -3,8 +3,8 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_execution::samples::CreationPath;
 use taskscope_execution::{
-    Execution, Group, PathIndex, Place, PlaceKind, ProcessIndex, RegionIndex, Section, SiteIndex, State,
-    TaskIndex, ThreadIndex, ThreadKind, TypeIndex,
+    Execution, Group, Hold, PathIndex, Place, PlaceKind, ProcessIndex, RegionIndex, Section, SiteIndex,
+    State, TaskIndex, ThreadIndex, ThreadKind, TypeIndex,
 };
 use taskscope_profile::{Frame, FrameKind, Module, NO_MODULE, NodeId, Profile, ROOT, Tree};
 
@@ -320,6 +320,18 @@ impl<'a> Contexts<'a> {
             self.of_region(tree, region)
         } else {
             OUTSIDE
+        }
+    }
+
+    /// The context of the code that took a lock. That may be before the part, which has no section of it.
+    pub fn around_hold(&mut self, tree: &mut Tree, hold: &Hold) -> ContextId {
+        if hold.task.is_some() && self.task_context == TaskContext::Creation {
+            return self.created_at(tree, hold.task);
+        }
+        let track = &self.whole.threads[hold.thread.index()].track;
+        match track.row_at(hold.start).map(|row| track.span(row).section.region) {
+            Some(region) if region.is_some() => self.resolve(tree, Wanted::Region(region)),
+            _ => OUTSIDE,
         }
     }
 

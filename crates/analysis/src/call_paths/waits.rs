@@ -98,8 +98,7 @@ pub fn add_waits(contexts: &mut Contexts<'_>, tree: &mut Tree) {
         let Some(marker) = marker_of(execution, &part.section) else { return };
         let node = match part.holder {
             Some(hold) => {
-                let region = contexts.section_at(hold.thread, hold.start).region;
-                let context = contexts.around(tree, hold.task, region);
+                let context = contexts.around_hold(tree, &hold);
                 contexts.at_call(tree, context, hold.site, (hold.thread, hold.start))
             }
             None => tree.child(ROOT, Frame::state(Marker::Nobody)),
