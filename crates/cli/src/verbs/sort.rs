@@ -4,6 +4,7 @@ use crate::messages::Failure;
 use crate::opening::TraceArgs;
 use crate::progress::Progress;
 use crate::reading::{Interruption, print_problems};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
 use taskscope_event::StreamFile;
@@ -45,7 +46,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     // A link may lead anywhere, even to `/`: only files in the named directory are written.
     let root = trace.root().canonicalize()?;
     let is_outside = |file: &Path| file.canonicalize().is_ok_and(|place| !place.starts_with(&root));
-    let (mut files, mut outside, mut done) = (0, 0, 0);
+    let (mut files, mut outside, mut unfinished, mut done) = (0, 0, 0, 0);
     for which in FILES {
         for stream in unsorted(which) {
             let path = stream.directory.join(which.name());
@@ -71,11 +72,24 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
                 let kept = format!("{} sorted, the others are as they were", counted(files - 1, "file"));
                 return Err(interruption.failure(kept).into());
             }
-            stream.sort_file(which).map_err(|error| {
-                Failure::new(format!("cannot sort {}", path.display()))
-                    .why(error.to_string())
-                    .kept("the file is as it was")
-            })?;
+            match stream.sort_file(which) {
+                Ok(_) => {}
+                // The others can be sorted.
+                Err(error) if error.kind() == ErrorKind::Unsupported => {
+                    files -= 1;
+                    unfinished += 1;
+                    eprintln!(
+                        "{} is unsorted, but {error}: left as it is",
+                        taskscope_view::format::harmless(&path.to_string_lossy())
+                    );
+                }
+                Err(error) => {
+                    return Err(Failure::new(format!("cannot sort {}", path.display()))
+                        .why(error.to_string())
+                        .kept("the file is as it was")
+                        .into());
+                }
+            }
             done += bytes_of(which, stream);
             progress.show(done);
         }
@@ -107,5 +121,6 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if unreadable {
         eprintln!("unreadable parts were not checked");
     }
-    Ok(ExitCode::from(u8::from(unreadable || outside > 0 || args.check && (!is_sorted || backwards))))
+    let is_left = outside + unfinished > 0;
+    Ok(ExitCode::from(u8::from(unreadable || is_left || args.check && (!is_sorted || backwards))))
 }
