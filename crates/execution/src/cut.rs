@@ -198,7 +198,9 @@ impl Execution {
                 .for_each(|part| take(part.holder, part.start.max(wait.start), part.end.min(wait.end)));
         }
         // A nested lock is taken again at once.
-        let is_last = self.threads.get(thread.index()).is_some_and(|row| wait.end == row.track.end());
+        let last_start = |track: &Track| track.len().checked_sub(1).map(|last| track.span(last).start);
+        let row = self.threads.get(thread.index());
+        let is_last = row.and_then(|row| last_start(&row.track)).is_some_and(|start| start <= wait.start);
         let own = if is_last { holders.own_of(thread, wait) } else { None };
         holders.split(thread, wait, |holder, start, end| take(holder.or(own), start, end));
     }
@@ -477,6 +479,35 @@ mod tests {
         assert_eq!(parts(10, 50), [(false, 10, 30), (true, 30, 50)]);
         assert_eq!(parts(20, 40), [(false, 20, 30), (true, 30, 40)]);
         assert_eq!(parts(50, 60), [(false, 50, 60)], "another wait");
+    }
+
+    /// A thread waits for the lock that it has. The wait is cut where it has no CPU.
+    #[test]
+    fn each_part_of_a_last_wait_has_the_thread_s_own_hold() {
+        use crate::{Holders, ObjectIndex, Span};
+
+        let mut builder = ExecutionBuilder::new();
+        let process = builder.add_process("node.1", 5);
+        let thread = builder.add_thread(process, 5);
+        let (object, site) = (ObjectIndex(0), SiteIndex(3));
+        let section = Section { object, ..Section::of(State::LockWait) };
+        for (at, change) in [
+            (0, Change::Becomes(Section::of(State::Task))),
+            (10, Change::Acquires { object, site }),
+            (20, Change::Becomes(section)),
+        ] {
+            builder.event(thread, at);
+            builder.change(thread, at, change);
+        }
+        builder.event(thread, 100);
+        let execution = builder.finish();
+        let holders = Holders::of(&execution.holds);
+        for (start, end) in [(20, 100), (20, 50), (60, 100)] {
+            let mut own = Vec::new();
+            let wait = Span { start, end, section };
+            execution.split_wait(&holders, thread, &wait, |hold, _, _| own.push(hold.map(|hold| hold.thread)));
+            assert_eq!(own, [Some(thread)], "{start} to {end}");
+        }
     }
 
     #[test]
