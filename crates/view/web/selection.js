@@ -66,8 +66,10 @@ async function reportPart(viewer, range) {
     viewer.part = report;
   } catch (error) {
     viewer.say(error);
+  } finally {
+    // Also where the panel shows something else by now.
+    viewer.status.textContent = '';
   }
-  viewer.status.textContent = '';
 }
 
 /** Saves the report of a range, with its timeline, as one file that needs no server. @param {Viewer} viewer @param {{from: number, to: number}} range */
