@@ -196,11 +196,12 @@ pub(crate) fn at_common_depth(
     };
     let numbers = |runs: &[RunNumbers]| -> Numbers {
         let of_blocked = format!("{}: ", Cause::Blocked.name());
-        let is_kept = |group: Group, name: &str| {
-            group != Group::Finding || is_of_one && !(joins_blocked && name.starts_with(&of_blocked))
+        let is_kept = |run: &RunNumbers, group: Group, name: &str| {
+            let is_blocked = || name.starts_with(&of_blocked) || run.blocked.contains(name);
+            group != Group::Finding || is_of_one && !(joins_blocked && is_blocked())
         };
         let of_run = |run: &RunNumbers| {
-            let kept = run.numbers.iter().filter(|((group, name), _)| is_kept(*group, name));
+            let kept = run.numbers.iter().filter(|((group, name), _)| is_kept(run, *group, name));
             let mut numbers: BTreeMap<_, _> = kept.map(|(key, value)| (key.clone(), *value)).collect();
             let blocked = run.causes.get(&Cause::Blocked).copied().filter(|_| joins_blocked);
             if let Some(blocked) = blocked {
@@ -342,6 +343,10 @@ fn separate_labels(rows: &mut [NumberDifference]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::NamedFinding;
+    use taskscope_analysis::Confidence;
+    use taskscope_cause::Blamed;
+    use taskscope_execution::State;
 
     #[test]
     fn factors_multiply_to_the_efficiency_where_blocked_time_is_work() {
@@ -356,6 +361,11 @@ mod tests {
             run.numbers.insert((Group::Run, "lost_ns".to_owned()), 352.0);
             run.numbers.insert((Group::Finding, "blocked: code f".to_owned()), 180.0);
             run.causes.insert(Cause::Blocked, 180.0);
+            // A wait in that time which the recorder of threads knows.
+            let (losses, of) = ((Cause::Lock, Blamed::Holder), (State::LockWait, "g".to_owned()));
+            let mut lock = NamedFinding::new(losses, of, 60, Confidence::High);
+            lock.victims.add(State::Blocked, 60);
+            run.put_rows(&[lock]);
             run
         };
         let (joined, _, _) = at_common_depth(&[run("context-switches")], &[run("none")]);

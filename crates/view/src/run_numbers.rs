@@ -5,7 +5,7 @@ use crate::call_paths::profile_facts::states_of;
 use crate::findings::{Findings, Whose};
 use crate::named_finding::NamedFinding;
 use crate::report_rows::FACTORS;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use taskscope_analysis::Analysis;
 use taskscope_analysis::causes::book_causes;
 use taskscope_cause::Cause;
@@ -178,6 +178,8 @@ pub struct RunNumbers {
     pub(crate) numbers: BTreeMap<(Group, String), f64>,
     /// Findings in words, by their names.
     pub(crate) labels: BTreeMap<String, String>,
+    /// Names of findings whose time is all blocked, also by locks, wakes and sleep.
+    pub(crate) blocked: BTreeSet<String>,
     pub(crate) causes: BTreeMap<Cause, f64>,
     pub(crate) facts: BTreeMap<Fact, String>,
     pub(crate) source: Source,
@@ -339,6 +341,10 @@ impl RunNumbers {
             let name = format!("{}: {} {}", finding.cause.name(), finding.blamed.label(), finding.place);
             self.put(Group::Finding, name.trim_end(), finding.ns as f64);
             self.labels.insert(name.trim_end().to_owned(), crate::verdict::label(finding));
+            let blocked = finding.victims.get(State::Blocked);
+            if blocked > 0 && blocked == finding.victims.total() {
+                self.blocked.insert(name.trim_end().to_owned());
+            }
         }
     }
 
