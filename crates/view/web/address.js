@@ -70,6 +70,9 @@ export function readAddress(viewer) {
   if (filter !== viewer.source.filter) {
     viewer.search.value = filter;
     viewer.highlight(filter);
+  } else {
+    // An earlier choice that is not answered yet is not in this address.
+    viewer.highlights++;
   }
   const select = /^(\d+)-(\d+)$/.exec(words.get('select') || '');
   if (select) t.select(Number(select[1]), Number(select[2]));

@@ -19,7 +19,7 @@ export async function highlightMatches(viewer, text) {
   try {
     if (text) await viewer.source.json('filter', { where: text });
   } catch (error) {
-    viewer.say(error);
+    if (turn === viewer.highlights) viewer.say(error);
     return;
   }
   // A late answer must not replace a newer choice.
