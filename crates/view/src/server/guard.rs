@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// The header that carries the token.
 pub const TOKEN_HEADER: &str = "x-taskscope-token";
 /// The longest address that is read: it may list ten thousand tracks one by one.
-const MAX_ADDRESS_BYTES: usize = 48 * 1024;
+const MAX_ADDRESS_BYTES: usize = 56 * 1024;
 
 /// What requests need.
 #[derive(Clone)]
