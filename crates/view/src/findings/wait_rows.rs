@@ -287,14 +287,17 @@ impl Row {
                     format!("{part} are between a wake or a free lock and the woken thread's next step");
             }
             (Cause::Blocked, ..) if !object.is_empty() => {
-                let (object, place) = (one(object), &finding.place);
+                // Calls of a runtime have no site.
+                let place = match finding.place.as_str() {
+                    "" => String::new(),
+                    place => format!(" in {place}"),
+                };
+                let object = one(object);
                 finding.text = match by.is_empty() {
                     true => {
-                        format!(
-                            "{part} wait for {object} in {place}; which thread ends the waits is not known"
-                        )
+                        format!("{part} wait for {object}{place}; which thread ends the waits is not known")
                     }
-                    false => format!("{part} wait for {object} in {place}, {by}"),
+                    false => format!("{part} wait for {object}{place}, {by}"),
                 };
             }
             (Cause::Blocked, ..) => {
