@@ -383,8 +383,12 @@ export class ServerSource {
       }
     } catch (error) {
       this.failure = error;
-      // What is missing is asked for with the next picture: not for ever without a pause, as after the end of the server.
+      // What is missing is asked for with the next picture: not for ever without a pause, as after the end of the server. Other rows do not wait.
+      this.tilesInFlight--;
+      this.again = false;
+      this.onArrival();
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      this.tilesInFlight++;
     } finally {
       keys.forEach((key) => this.pending.delete(key));
       this.tilesInFlight--;
