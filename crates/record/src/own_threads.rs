@@ -15,6 +15,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::*};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::fork_gate;
+use crate::nap::nap;
+
 std::thread_local! {
     static STARTING: Cell<bool> = const { Cell::new(false) };
 }
@@ -106,19 +109,6 @@ pub fn give_way() -> bool {
     has_ended
 }
 
-/// Sleeps for a millisecond, as [`nap_for`].
-pub(crate) fn nap() {
-    nap_for(1_000_000);
-}
-
-/// Sleeps for less than a second. Sleeping functions and futex calls are intercepted, and would be waits of the program's; this
-/// system call is not recorded. Async-signal-safe.
-pub(crate) fn nap_for(nanos: libc::c_long) {
-    let time = libc::timespec { tv_sec: 0, tv_nsec: nanos };
-    // SAFETY: the time is only read.
-    unsafe { libc::syscall(libc::SYS_nanosleep, &raw const time, std::ptr::null_mut::<libc::timespec>()) };
-}
-
 /// Longest time that the program waits for a thread that gives way.
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
@@ -197,8 +187,10 @@ extern "C" fn run<F: FnOnce()>(argument: *mut c_void) -> *mut c_void {
     let _unchecked = leaks.pause();
     // Not by the C library's function, which is intercepted. SAFETY: a C string, which is only read.
     unsafe { libc::syscall(libc::SYS_prctl, libc::PR_SET_NAME, name.as_ptr(), 0, 0, 0) };
+    fork_gate::enter();
     // A panic has printed its message, and ends this thread alone.
     let _ = catch_unwind(AssertUnwindSafe(body));
+    fork_gate::leave();
     std::ptr::null_mut()
 }
 

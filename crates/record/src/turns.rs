@@ -5,7 +5,7 @@
 //! one total order: a thread takes its turn, then looks whether the recording has ended; the end is stored, then the threads inside
 //! are counted. A thread that is still in the queue then makes no files.
 
-use crate::own_threads::nap;
+use crate::nap::nap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 

@@ -26,7 +26,7 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 use libc::{fd_set, nfds_t, pollfd, pthread_attr_t, pthread_t, siginfo_t, sigset_t, timespec, timeval};
-use taskscope_record::{cancellation, clock, own_threads};
+use taskscope_record::{cancellation, clock, fork_gate, own_threads};
 
 use super::blocking::{self, Blocking};
 use super::host::host;
@@ -546,7 +546,8 @@ macro_rules! tried_again {
 unsafe extern "C" fn fork() -> libc::pid_t {
     type Function = unsafe extern "C" fn() -> libc::pid_t;
     // SAFETY: the C library's function of this name has this type.
-    let attempt = || unsafe { core::mem::transmute::<usize, Function>(next::fork.address())() };
+    let fork = || unsafe { core::mem::transmute::<usize, Function>(next::fork.address())() };
+    let attempt = || fork_gate::closed(fork);
     let at = clock::kernel_ns();
     let made = own_threads::try_again(attempt, |made| *made == -1 && is_at_limit() && !filters::has_left());
     if made == 0 && super::is_active() && blocking::recorder().is_some() {

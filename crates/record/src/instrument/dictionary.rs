@@ -14,7 +14,7 @@ use taskscope_event::models::instrument::{self as i, level, problem};
 use super::attaching::attach_with_own_stream;
 use super::settings::Settings;
 use crate::thread::ThreadRecorder;
-use crate::{own_threads, process};
+use crate::{nap, process};
 
 /// Kind of a name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -368,7 +368,7 @@ fn lock() -> Option<MutexGuard<'static, Option<Dictionary>>> {
             Err(TryLockError::Poisoned(poisoned)) => return Some(PoisonError::into_inner(poisoned)),
             Err(TryLockError::WouldBlock) => {}
         }
-        own_threads::nap_for(50_000);
+        nap::nap_for(50_000);
     }
     BUSY.fetch_add(1, Relaxed);
     None

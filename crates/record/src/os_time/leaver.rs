@@ -3,7 +3,7 @@
 //! The thread may be in a signal handler, where nothing may be allocated or locked: it leaves a request and waits. A child of `fork`
 //! has no housekeeping thread before it records; one of `vfork` is its parent, which does not end.
 
-use crate::own_threads::nap;
+use crate::nap::nap;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::time::{Duration, Instant};
 

@@ -14,7 +14,7 @@ use crate::metadata::{Describe, FinalPlace, ThreadIdentity};
 use crate::samples::Samples;
 use crate::stream::Stream;
 use crate::sync::heavy_fence;
-use crate::{event_filter, forked, late_events, nested_recorder, own_threads, process, tls, turns};
+use crate::{event_filter, forked, late_events, nap, nested_recorder, process, tls, turns};
 
 /// Options of [`attach_with`].
 #[derive(Default)]
@@ -350,7 +350,7 @@ pub(crate) unsafe fn close_from_outside(recorder: *mut ThreadRecorder, process: 
                 (*recorder).close(process);
                 return true;
             }
-            own_threads::nap_for(LEAVING_STEP_NS);
+            nap::nap_for(LEAVING_STEP_NS);
         }
     }
     false
