@@ -505,7 +505,8 @@ mod tests {
         for (start, end) in [(20, 100), (20, 50), (60, 100)] {
             let mut own = Vec::new();
             let wait = Span { start, end, section };
-            execution.split_wait(&holders, thread, &wait, |hold, _, _| own.push(hold.map(|hold| hold.thread)));
+            execution
+                .split_wait(&holders, thread, &wait, |hold, _, _| own.push(hold.map(|hold| hold.thread)));
             assert_eq!(own, [Some(thread)], "{start} to {end}");
         }
     }
