@@ -4,8 +4,8 @@
 //! (AddressSanitizer's of gcc 12, some replacements of `malloc`) leave it locked for ever in the child if another thread allocates
 //! meanwhile. The program knows whether its own threads do; the recorder's must not be one more.
 //!
-//! An own thread counts as awake but for its sleeps ([`crate::wake::Wake`]). A fork closes the gate and waits until no own thread
-//! is awake, [`LIMIT`] at most, as one may be in a long call of a driver. Who wakes at a closed gate waits in front of it.
+//! An own thread counts as awake but for its sleeps ([`asleep`], [`crate::wake::Wake`]). A fork closes the gate and waits until no own thread
+//! is awake, some milliseconds at most, as one may be in a long call of a driver. Who wakes at a closed gate waits in front of it.
 
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering::SeqCst};
 
@@ -16,12 +16,14 @@ static AWAKE: AtomicI32 = AtomicI32::new(0);
 /// Forks in progress.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// Longest wait of a fork, in naps; longest wait at a closed gate, in naps.
+/// Longest wait of a fork, in naps.
 const LIMIT: u32 = 100;
-const GATE_LIMIT: u32 = 10_000;
+/// Longest wait at a closed gate, in turns given to other threads.
+const GATE_LIMIT: u32 = 1_000_000;
 const NAP_NS: libc::c_long = 50_000;
 
-/// An own thread begins or wakes. It may wait for a fork to end.
+/// An own thread begins or wakes. It may wait for a fork to end, but never blocks: what blocks it beside its sleep would look like a
+/// stop of the process (`os_time::stops`).
 pub(crate) fn enter() {
     for _ in 0..GATE_LIMIT {
         AWAKE.fetch_add(1, SeqCst);
@@ -29,7 +31,7 @@ pub(crate) fn enter() {
             return;
         }
         AWAKE.fetch_sub(1, SeqCst);
-        nap_for(NAP_NS);
+        std::thread::yield_now();
     }
     AWAKE.fetch_add(1, SeqCst);
 }
@@ -37,6 +39,13 @@ pub(crate) fn enter() {
 /// An own thread ends or is about to sleep.
 pub(crate) fn leave() {
     AWAKE.fetch_sub(1, SeqCst);
+}
+
+/// Sleeps, by `sleep`, in a thread of the recorder's own; it may return after a fork has ended.
+pub fn asleep(sleep: impl FnOnce()) {
+    leave();
+    sleep();
+    enter();
 }
 
 /// Calls `fork`, which returns 0 in the child, while own threads sleep. Async-signal-safe, but for what `fork` does.

@@ -33,10 +33,10 @@ impl Wake {
         // With an absolute time, as the standard library's threads wait.
         let operation = libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG;
         let (word, none) = (self.0.as_ptr(), std::ptr::null::<u32>());
-        fork_gate::leave();
-        // SAFETY: the word and the time are only read.
-        unsafe { libc::syscall(libc::SYS_futex, word, operation, 0, &raw const until, none, u32::MAX) };
-        fork_gate::enter();
+        fork_gate::asleep(|| {
+            // SAFETY: the word and the time are only read.
+            unsafe { libc::syscall(libc::SYS_futex, word, operation, 0, &raw const until, none, u32::MAX) };
+        });
         self.0.swap(0, AcqRel);
     }
 }

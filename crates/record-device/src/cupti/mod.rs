@@ -116,7 +116,7 @@ fn end() {
 
 fn flush_now_and_then() {
     while hub().is_some() {
-        std::thread::sleep(FLUSH_EVERY);
+        taskscope_record::fork_gate::asleep(|| std::thread::sleep(FLUSH_EVERY));
         let barrier = lock(&BARRIER).take();
         flush(0);
         let (Some(Barrier { context, announced, start }), Some(hub)) = (barrier, hub()) else { continue };

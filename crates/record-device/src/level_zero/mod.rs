@@ -72,7 +72,7 @@ pub(crate) fn begin(hub: &'static Hub) -> bool {
             OWN.with(|own| own.set(true));
             let mut turn = 0u32;
             while self::hub().is_some() {
-                std::thread::sleep(LOOK_EVERY);
+                taskscope_record::fork_gate::asleep(|| std::thread::sleep(LOOK_EVERY));
                 look();
                 turn = turn.wrapping_add(1);
                 if turn.is_multiple_of(ANCHOR_EVERY) {

@@ -64,7 +64,7 @@ pub(crate) fn begin(hub: &'static Hub) -> bool {
     if own_threads::may_start() {
         drop(own_threads::start(c"taskscope-pti", own_threads::LARGE_STACK, || {
             while self::hub().is_some() {
-                std::thread::sleep(FLUSH_EVERY);
+                taskscope_record::fork_gate::asleep(|| std::thread::sleep(FLUSH_EVERY));
                 flush();
             }
         }));
