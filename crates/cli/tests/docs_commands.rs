@@ -6,8 +6,9 @@
 //! - Stored: `taskscope record` copies the trace that `tests/shown/PAGE` has of this name. All other commands
 //!   run, and their output must equal the page. A last line `…` matches any further lines.
 //!
-//! Not compared are the output of recordings and of `doctor`, which depend on the machine, and of the commands after a
-//! recording that is not stored (larger than [`STORED_KIB`], or with the condition `live`).
+//! Not compared are the output of `doctor`, which depends on the machine, and of the commands after a recording that is
+//! not stored (larger than [`STORED_KIB`], or with the condition `live`). The summary of a stored recording is compared
+//! with `taskscope report`: each of its lines must be in the report. The viewer is ended when it has printed its address.
 //!
 //! `UPDATE_DOCS=1 cargo test -p taskscope --test docs_commands` replaces the compared output of the pages.
 //! `UPDATE_DOCS=record` stores new traces, with a neutral folder in the place of theirs, and replaces all output by that
@@ -116,20 +117,32 @@ fn mark(border: &str, number: usize) -> String {
 /// Largest trace that is stored, KiB.
 const STORED_KIB: u32 = 512;
 
-/// Replaces `taskscope`. Uses the stored trace of a recording's name, or stores the new one.
+/// Replaces `taskscope`. Uses the stored trace of a recording's name, or stores the new one. Ends the viewer.
 const STAND_IN: &str = r#"#!/bin/bash
+if [ "$1" = view ]; then
+    printed=$(mktemp -p "$HOME")
+    "$DOCS_TASKSCOPE" "$@" >"$printed" 2>&1 &
+    until grep -q 'http://127.0.0.1' "$printed" || ! kill -0 $! 2>/dev/null; do sleep 0.1; done
+    kill $!
+    wait $!
+    cat "$printed"
+    grep -q 'http://127.0.0.1' "$printed"
+    exit
+fi
 if [ "$1" != record ]; then exec -a "$0" "$DOCS_TASKSCOPE" "$@"; fi
-name= program=
+name= program= quiet=
 for ((at = 2; at <= $#; at++)); do
     case ${!at} in
     -o) at=$((at + 1)) && name=${!at} ;;
+    -q) quiet=1 ;;
     --) at=$((at + 1)) && program=${!at} && break ;;
     esac
 done
 name=${name:-$(basename "$program").trace}
 if [ "$DOCS_RUN" = stored ] && [ -d "$DOCS_STORED/$name" ]; then
     rm -rf "$name" && cp -r "$DOCS_STORED/$name" "$name"
-    exit
+    [ "$quiet" ] || "$DOCS_TASKSCOPE" report "$name"
+    exit 0
 fi
 [ "$DOCS_RUN" != stored ] || : >"$DOCS_EXAMPLE"
 $DOCS_LAUNCHER "$DOCS_TASKSCOPE" "$@"
@@ -159,6 +172,8 @@ struct Output {
     text: String,
     /// Whether it depends on the machine.
     is_example: bool,
+    /// Whether it is the report of a stored recording.
+    is_stored: bool,
 }
 
 fn run(page: &str) {
@@ -185,6 +200,18 @@ fn run(page: &str) {
         fs::write(&path, updated(&lines, &replaced)).unwrap();
         return;
     }
+    for output in stored.iter().filter(|output| output.is_stored) {
+        let printed = printed_lines(&output.text);
+        for line in summary(&lines[output.begin..output.end]) {
+            assert!(
+                printed.contains(line),
+                "docs/{page}:{}: the summary has a line that the report of the stored trace does not have; write today's words\n\
+                 --- shown\n{line}\n--- printed\n{}",
+                output.begin,
+                printed.join("\n"),
+            );
+        }
+    }
     for output in stored.iter().filter(|output| !output.is_example && output.end > output.begin) {
         let shown = &lines[output.begin..output.end];
         let (shown, is_part) = match shown {
@@ -201,6 +228,15 @@ fn run(page: &str) {
             printed.join("\n"),
         );
     }
+}
+
+/// Lines of a recording's summary that `taskscope report` prints too: those between the first one, which also has the size, and
+/// the commands to try next.
+fn summary<'p>(shown: &'p [&'p str]) -> impl Iterator<Item = &'p &'p str> {
+    let begin =
+        shown.iter().rposition(|line| line.starts_with("taskscope: ")).map_or(shown.len(), |first| first + 1);
+    let lines = shown[begin..].iter().take_while(|line| !line.starts_with("  next:"));
+    lines.filter(|line| !line.is_empty() && **line != "…")
 }
 
 /// Lines of a command's output as a page shows them.
@@ -290,6 +326,7 @@ fn outputs(page: &str, runnable: &[&Block], recordings: Recordings) -> Vec<Outpu
                 end: command.output_end,
                 text: output.to_owned(),
                 is_example: example == "0" || is_recording || command.text.contains("taskscope doctor"),
+                is_stored: recordings == Recordings::Stored && is_recording && example != "0",
             });
         }
     }
