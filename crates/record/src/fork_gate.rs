@@ -4,66 +4,206 @@
 //! (AddressSanitizer's of gcc 12, some replacements of `malloc`) leave it locked for ever in the child if another thread allocates
 //! meanwhile. The program knows whether its own threads do; the recorder's must not be one more.
 //!
-//! An own thread counts as awake but for its sleeps ([`asleep`], [`crate::wake::Wake`]). A fork closes the gate and waits until no own thread
-//! is awake, some milliseconds at most, as one may be in a long call of a driver. Who wakes at a closed gate waits in front of it.
+//! An own thread counts as awake from before it is made until it is gone, but for its sleeps ([`asleep`], [`crate::wake::Wake`]):
+//! sanitizers allocate before its first and after its last line. A fork closes the gate and waits until no own thread is awake.
+//! An awake thread that could run, but has no CPU, may hold a lock for long on a busy machine: the fork waits for it, two seconds
+//! at most. One that is blocked, such as in a call of a driver, may need what the forking thread holds: the fork waits some
+//! milliseconds. Threads that wake at a closed gate wait in front of it.
+//!
+//! A child has none of its parent's threads, however it was made: the state is in memory that it finds wiped.
 
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering::SeqCst};
+use std::ptr;
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering::*};
 
+use crate::clock;
+use crate::fork_word::wiped_on_fork;
 use crate::nap::nap_for;
+use crate::os_thread::os_tid;
 
-/// Own threads that are awake.
-static AWAKE: AtomicI32 = AtomicI32::new(0);
-/// Forks in progress.
-static FORKS: AtomicU32 = AtomicU32::new(0);
+/// Own threads of a process; further ones are not waited for.
+const MAX_THREADS: usize = 16;
 
-/// Longest wait of a fork, in naps.
-const LIMIT: u32 = 100;
-/// Longest wait at a closed gate, in turns given to other threads.
-const GATE_LIMIT: u32 = 1_000_000;
+/// The gate of this process. All zeros: open, no threads.
+struct Gate {
+    /// Forks in progress.
+    forks: AtomicU32,
+    /// Own threads that are being made.
+    starting: AtomicU32,
+    /// Identifiers of threads that are awake, negative at their end; 0 in unused places.
+    awake: [AtomicI32; MAX_THREADS],
+}
+
+/// Naps of a fork between looks at what awake threads do.
+const NAPS_PER_LOOK: u32 = 20;
+/// Looks in a row that find no awake thread able to run, until the fork goes on.
+const MAX_BLOCKED_LOOKS: u32 = 5;
+/// Longest wait of a fork.
+const MAX_WAIT_NS: u64 = 2_000_000_000;
+/// Longest wait of a thread at a closed gate.
+const MAX_GATE_NS: u64 = 2 * MAX_WAIT_NS;
 const NAP_NS: libc::c_long = 50_000;
 
-/// An own thread begins or wakes. It may wait for a fork to end, but never blocks: what blocks it beside its sleep would look like a
-/// stop of the process (`os_time::stops`).
-pub(crate) fn enter() {
-    for _ in 0..GATE_LIMIT {
-        AWAKE.fetch_add(1, SeqCst);
-        if FORKS.load(SeqCst) == 0 {
-            return;
-        }
-        AWAKE.fetch_sub(1, SeqCst);
-        std::thread::yield_now();
+/// `None` without memory: then no fork waits. Async-signal-safe.
+fn gate() -> Option<&'static Gate> {
+    static PLACE: AtomicPtr<Gate> = AtomicPtr::new(ptr::null_mut());
+    let mut place = PLACE.load(Acquire);
+    if place.is_null() {
+        let new = wiped_on_fork(size_of::<Gate>())?.cast::<Gate>();
+        // The second of two threads leaves a page unused.
+        place = PLACE.compare_exchange(ptr::null_mut(), new, AcqRel, Acquire).err().unwrap_or(new);
     }
-    AWAKE.fetch_add(1, SeqCst);
+    // SAFETY: zeroed memory of sufficient size, which is never unmapped.
+    Some(unsafe { &*place })
 }
 
-/// An own thread ends or is about to sleep.
-pub(crate) fn leave() {
-    AWAKE.fetch_sub(1, SeqCst);
+impl Gate {
+    fn exchange(&self, from: i32, to: i32) {
+        for place in &self.awake {
+            if place.compare_exchange(from, to, SeqCst, SeqCst).is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Whether all own threads sleep.
+    fn is_quiet(&self) -> bool {
+        self.starting.load(SeqCst) == 0 && self.awake.iter().all(|place| place.load(SeqCst) == 0)
+    }
+
+    /// Whether an awake thread could run. Those that are gone are taken off the list.
+    fn can_run(&self) -> bool {
+        let mut can = self.starting.load(SeqCst) > 0;
+        for place in &self.awake {
+            let thread = place.load(SeqCst);
+            if thread == 0 {
+                continue;
+            }
+            match state_of(thread.abs()) {
+                Some(b'R' | b'D') => can = true,
+                Some(b'Z' | b'X') => _ = place.compare_exchange(thread, 0, SeqCst, SeqCst),
+                None if is_gone(thread.abs()) => _ = place.compare_exchange(thread, 0, SeqCst, SeqCst),
+                _ => {}
+            }
+        }
+        can
+    }
+
+    /// Waits until own threads sleep, or may not soon.
+    fn wait_for_quiet(&self) {
+        let began = clock::kernel_ns();
+        let (mut naps, mut blocked) = (0, 0);
+        while !self.is_quiet() {
+            if naps % NAPS_PER_LOOK == 0 {
+                blocked = if self.can_run() { 0 } else { blocked + 1 };
+                if blocked == MAX_BLOCKED_LOOKS || clock::kernel_ns() - began > MAX_WAIT_NS {
+                    break;
+                }
+            }
+            naps += 1;
+            nap_for(NAP_NS);
+        }
+        // Identifiers are used again: a thread that has ended is waited for once.
+        for place in &self.awake {
+            let thread = place.load(SeqCst);
+            if thread < 0 {
+                let _ = place.compare_exchange(thread, 0, SeqCst, SeqCst);
+            }
+        }
+    }
 }
 
-/// Sleeps, by `sleep`, in a thread of the recorder's own; it may return after a fork has ended.
+/// The letter of a thread's state, from `/proc`, by system calls alone: the C library's functions are intercepted.
+fn state_of(thread: i32) -> Option<u8> {
+    const PATH: &[u8] = b"/proc/self/task/";
+    let mut path = [0u8; 48];
+    path[..PATH.len()].copy_from_slice(PATH);
+    let mut end = PATH.len();
+    let mut power = 1_000_000_000;
+    while power > 0 {
+        let digit = (thread / power % 10).unsigned_abs() as u8;
+        if thread >= power {
+            path[end] = b'0' + digit;
+            end += 1;
+        }
+        power /= 10;
+    }
+    path[end..end + 5].copy_from_slice(b"/stat");
+    let mut text = [0u8; 128];
+    // SAFETY: `path` ends with a zero byte; the kernel writes at most the length of `text`.
+    let length = unsafe {
+        let file =
+            libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        if file < 0 {
+            return None;
+        }
+        let length = libc::syscall(libc::SYS_read, file, text.as_mut_ptr(), text.len());
+        libc::syscall(libc::SYS_close, file);
+        usize::try_from(length).ok()?
+    };
+    // The state follows the name, which is in parentheses and may have some.
+    let name_end = text[..length].iter().rposition(|byte| *byte == b')')?;
+    text.get(name_end + 2).copied()
+}
+
+fn is_gone(thread: i32) -> bool {
+    // SAFETY: no signal is sent.
+    unsafe { libc::syscall(libc::SYS_tgkill, std::process::id().cast_signed(), thread, 0) != 0 }
+}
+
+/// An own thread is about to be made; followed by [`began`] in it, or by [`failed`].
+pub(crate) fn starts() {
+    if let Some(gate) = gate() {
+        gate.starting.fetch_add(1, SeqCst);
+    }
+}
+
+/// The thread of [`starts`] was not made.
+pub(crate) fn failed() {
+    if let Some(gate) = gate() {
+        gate.starting.fetch_sub(1, SeqCst);
+    }
+}
+
+/// First call in an own thread. A fork that began before waits for it.
+pub(crate) fn began() {
+    if let Some(gate) = gate() {
+        gate.exchange(0, os_tid());
+        gate.starting.fetch_sub(1, SeqCst);
+    }
+}
+
+/// Last call in an own thread. It counts as awake until it is gone, as the C library frees its memory.
+pub(crate) fn ends() {
+    if let Some(gate) = gate() {
+        let own = os_tid();
+        gate.exchange(own, -own);
+    }
+}
+
+/// Sleeps, by `sleep`, in a thread of the recorder's own; it may return after a fork has ended. A thread that waits for the end of a
+/// fork never blocks: what blocks it beside its sleep would look like a stop of the process (`os_time::stops`).
 pub fn asleep(sleep: impl FnOnce()) {
-    leave();
+    let Some(gate) = gate() else { return sleep() };
+    let own = os_tid();
+    gate.exchange(own, 0);
     sleep();
-    enter();
+    gate.exchange(0, own);
+    let began = clock::kernel_ns();
+    while gate.forks.load(SeqCst) > 0 && clock::kernel_ns() - began < MAX_GATE_NS {
+        gate.exchange(own, 0);
+        std::thread::yield_now();
+        gate.exchange(0, own);
+    }
 }
 
 /// Calls `fork`, which returns 0 in the child, while own threads sleep. Async-signal-safe, but for what `fork` does.
 pub fn closed(fork: impl FnOnce() -> libc::pid_t) -> libc::pid_t {
-    FORKS.fetch_add(1, SeqCst);
-    for _ in 0..LIMIT {
-        if AWAKE.load(SeqCst) <= 0 {
-            break;
-        }
-        nap_for(NAP_NS);
-    }
+    let Some(gate) = gate() else { return fork() };
+    gate.forks.fetch_add(1, SeqCst);
+    gate.wait_for_quiet();
     let made = fork();
-    if made == 0 {
-        // The child has none of the parent's other threads.
-        AWAKE.store(0, SeqCst);
-        FORKS.store(0, SeqCst);
-    } else {
-        FORKS.fetch_sub(1, SeqCst);
+    if made != 0 {
+        gate.forks.fetch_sub(1, SeqCst);
     }
     made
 }
@@ -72,12 +212,16 @@ pub fn closed(fork: impl FnOnce() -> libc::pid_t) -> libc::pid_t {
 mod tests {
     use super::*;
     use crate::wake::Wake;
-    use std::sync::Arc;
-    use std::sync::mpsc;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::{Arc, Mutex, mpsc};
     use std::time::Duration;
+
+    /// Tests that fork or end threads would wait for each other's.
+    static ALONE: Mutex<()> = Mutex::new(());
 
     #[test]
     fn an_own_thread_that_wakes_during_a_fork_goes_on_after_it() {
+        let _alone = ALONE.lock().unwrap();
         let (wake, (report, reported)) = (Arc::new(Wake::default()), mpsc::channel());
         let own = Arc::clone(&wake);
         let started = crate::own_threads::start(c"taskscope-test", 0, move || {
@@ -94,6 +238,87 @@ mod tests {
         });
         assert_eq!(made, 1);
         reported.recv().unwrap();
+        started.unwrap().join();
+    }
+
+    #[test]
+    fn a_fork_waits_for_a_thread_that_could_run_and_not_for_a_blocked_one() {
+        let _alone = ALONE.lock().unwrap();
+        let (report, reported) = mpsc::channel();
+        let (end, ends) = mpsc::channel::<()>();
+        static HAS_RUN: AtomicBool = AtomicBool::new(false);
+        let started = crate::own_threads::start(c"taskscope-test", 0, move || {
+            report.send(()).unwrap();
+            // Far longer than a blocked thread is waited for, on a CPU.
+            let began = clock::kernel_ns();
+            while clock::kernel_ns() - began < 100_000_000 {
+                std::hint::spin_loop();
+            }
+            HAS_RUN.store(true, SeqCst);
+            let _ = ends.recv();
+        });
+        reported.recv().unwrap();
+        // The channel blocks the thread and is none of its sleeps: both calls return.
+        assert_eq!(
+            closed(|| 1 + libc::pid_t::from(HAS_RUN.load(SeqCst))),
+            2,
+            "it went on while the thread ran"
+        );
+        assert_eq!(closed(|| 1), 1);
+        drop(end);
+        started.unwrap().join();
+    }
+
+    #[test]
+    fn a_thread_counts_until_it_is_gone() {
+        let _alone = ALONE.lock().unwrap();
+        let own = AtomicI32::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                starts();
+                began();
+                own.store(os_tid(), SeqCst);
+                ends();
+            });
+        });
+        let own = own.load(SeqCst);
+        let is_listed = || gate().unwrap().awake.iter().any(|place| place.load(SeqCst) == -own);
+        assert!(is_listed());
+        assert_eq!(closed(|| 1), 1);
+        assert!(!is_listed());
+    }
+
+    #[test]
+    fn the_state_of_a_thread_is_read() {
+        assert_eq!(state_of(os_tid()), Some(b'R'));
+        assert_eq!(state_of(i32::MAX), None);
+        assert!(is_gone(i32::MAX) && !is_gone(os_tid()));
+    }
+
+    /// As by `_Fork` and `clone`, which are not intercepted.
+    #[test]
+    fn a_child_that_was_made_past_the_gate_has_no_own_threads_awake() {
+        let _alone = ALONE.lock().unwrap();
+        let (end, ends) = mpsc::channel::<()>();
+        let (report, reported) = mpsc::channel();
+        let started = crate::own_threads::start(c"taskscope-test", 0, move || {
+            report.send(()).unwrap();
+            let _ = ends.recv();
+        });
+        reported.recv().unwrap();
+        assert!(!gate().unwrap().is_quiet());
+        // SAFETY: the child reads numbers and leaves.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let is_quiet = gate().is_some_and(Gate::is_quiet);
+            // SAFETY: as above.
+            unsafe { libc::_exit(libc::c_int::from(!is_quiet)) };
+        }
+        let mut status = 0;
+        // SAFETY: `status` is valid for writing.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, 0));
+        drop(end);
         started.unwrap().join();
     }
 }

@@ -170,8 +170,10 @@ pub fn start<F: FnOnce() + Send + 'static>(name: &'static CStr, stack: usize, bo
     let leaks = LeakCheck::find();
     let unchecked = leaks.pause();
     let argument = Box::into_raw(Box::new(Start { name, leaks, body }));
+    fork_gate::starts();
     let started = create(stack, run::<F>, argument.cast());
     if started.is_none() {
+        fork_gate::failed();
         // SAFETY: no thread has taken it.
         drop(unsafe { Box::from_raw(argument) });
     }
@@ -182,15 +184,15 @@ pub fn start<F: FnOnce() + Send + 'static>(name: &'static CStr, stack: usize, bo
 }
 
 extern "C" fn run<F: FnOnce()>(argument: *mut c_void) -> *mut c_void {
+    fork_gate::began();
     // SAFETY: made for this thread by `start`.
     let Start { name, leaks, body } = *unsafe { Box::from_raw(argument.cast::<Start<F>>()) };
     let _unchecked = leaks.pause();
     // Not by the C library's function, which is intercepted. SAFETY: a C string, which is only read.
     unsafe { libc::syscall(libc::SYS_prctl, libc::PR_SET_NAME, name.as_ptr(), 0, 0, 0) };
-    fork_gate::enter();
     // A panic has printed its message, and ends this thread alone.
     let _ = catch_unwind(AssertUnwindSafe(body));
-    fork_gate::leave();
+    fork_gate::ends();
     std::ptr::null_mut()
 }
 
