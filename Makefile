@@ -49,7 +49,7 @@ help:
 	@echo "make test-tables        read exported tables in DuckDB, DataFusion, polars, pyarrow and pandas (installs them below target)"
 	@echo "make query              build the engine of taskscope query (DataFusion: tens of minutes); make install QUERY=1 installs it"
 	@echo "make test-query         queries of docs/sql in the engine of taskscope query, on tables of stored recordings"
-	@echo "make test-cluster       the same queries on Ballista: a scheduler and two executors on this machine, one of which is killed"
+	@echo "make test-cluster       the same queries on Ballista: a scheduler and executors on this machine, some of which are killed; mutual TLS"
 	@echo "make test-exports       open exports of stored recordings in Perfetto's trace processor, OTF2's reader, pj_dump, and compare counts and sums"
 	@echo "make test-dask          record the tasks of a Dask cluster, import them (installs distributed below target)"
 	@echo "make schemas            write docs/*.schema.json from the structures of the JSON documents"
@@ -94,7 +94,7 @@ test-query:
 	@TASKSCOPE=$(CURDIR)/target/debug/taskscope $(step) "run the tests of the engine" \
 		$(CARGO) test --manifest-path query/Cargo.toml --target-dir target/query --locked $(if $(CI),,--quiet)
 
-# The same queries on Ballista's own scheduler and executors, installed below target/tools (tens of minutes); one is killed.
+# The same queries on Ballista's own scheduler and executors, installed below target/tools (tens of minutes).
 ballista = target/tools/ballista-55.0.0
 .PHONY: test-cluster
 test-cluster:

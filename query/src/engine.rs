@@ -1,27 +1,31 @@
-//! DataFusion with the tables and views of a data set, here or in front of a Ballista cluster; its errors as [`Failure`]s.
+//! DataFusion with the tables and views of a data set, here or in front of a cluster; its errors as [`Failure`]s.
 
 use crate::data_set::{DataSet, views};
-use crate::failure::{Failure, reason};
-use ballista::prelude::{SessionConfigExt, SessionContextExt};
+use crate::failure::Failure;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::{Diagnostic, Location};
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::SQLOptions;
-use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::prelude::{DataFrame, ParquetReadOptions, SessionConfig, SessionContext};
 use std::fmt::Write;
 use std::path::Path;
 
-/// A session with the tables and views of a data set.
+/// A session whose queries run here.
+pub fn local() -> SessionContext {
+    SessionContext::new_with_config(configured(SessionConfig::new()))
+}
+
+/// Errors have their places in the text of the query.
+pub fn configured(config: SessionConfig) -> SessionConfig {
+    config.set_bool("datafusion.sql_parser.collect_spans", true)
+}
+
+/// Makes the tables and views of a data set known to a session.
 ///
 /// # Errors
-/// If the scheduler cannot be reached, or a table cannot be read.
-pub async fn session(set: &DataSet, cluster: Option<&str>) -> Result<SessionContext, Failure> {
-    let session = match cluster {
-        None => SessionContext::new_with_config(configured(SessionConfig::new())),
-        Some(address) => remote(address).await?,
-    };
+/// If a table cannot be read.
+pub async fn register(session: &SessionContext, set: &DataSet) -> Result<(), Failure> {
     for table in &set.tables {
         let mut options = ParquetReadOptions::default();
         if table.by_node {
@@ -41,7 +45,7 @@ pub async fn session(set: &DataSet, cluster: Option<&str>) -> Result<SessionCont
             eprintln!("note: {failure}");
         }
     }
-    Ok(session)
+    Ok(())
 }
 
 /// The URL of a directory. In a path, the engine takes brackets, stars and question marks for a pattern.
@@ -56,43 +60,6 @@ fn url_of(directory: &Path) -> String {
     }
     url + "/"
 }
-
-/// Places of errors in the text of a query.
-fn configured(config: SessionConfig) -> SessionConfig {
-    config.set_bool("datafusion.sql_parser.collect_spans", true)
-}
-
-/// A session whose queries run on the scheduler at this address.
-async fn remote(address: &str) -> Result<SessionContext, Failure> {
-    let wrong = || {
-        Failure::new(format!("'{address}' is not the address of a scheduler")).remedy("--cluster HOST:50050")
-    };
-    let (host, port) = address.rsplit_once(':').ok_or_else(wrong)?;
-    if host.is_empty() || host.contains(['/', '@', '?', '#', ' ']) || port.parse::<u16>().is_err() {
-        return Err(wrong());
-    }
-    // A scheduler that is not there is an error of a few words now, rather than one of the whole plan later.
-    let unreachable = |why: String| {
-        Failure::new(format!("cannot reach a scheduler at {address}"))
-            .why(why)
-            .remedy("ballista-scheduler --bind-host HOST --bind-port PORT (docs/howto/sql-cluster.md)")
-    };
-    let reached =
-        tokio::time::timeout(CONNECT, tokio::net::TcpStream::connect((host, port.parse().unwrap_or(0))));
-    match reached.await {
-        Ok(Ok(_)) => {}
-        Ok(Err(error)) => return Err(unreachable(reason(&error))),
-        Err(_) => return Err(unreachable(format!("no answer in {} s", CONNECT.as_secs()))),
-    }
-    let config = configured(SessionConfig::new_with_ballista()).with_ballista_job_name("taskscope query");
-    let state = SessionStateBuilder::new().with_config(config).with_default_features().build();
-    SessionContext::remote_with_state(&format!("df://{address}"), state)
-        .await
-        .map_err(|error| unreachable(error.strip_backtrace()))
-}
-
-/// Longest wait for a scheduler.
-const CONNECT: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// The plan of a query, which only reads.
 ///

@@ -4,8 +4,8 @@
 //! space, than all of taskscope. It knows tables only; traces are exported by the command before.
 //!
 //! **Data flow.** [`data_set`] reads the manifest and makes tables and views known to a session of DataFusion ([`engine`]),
-//! which runs the query here or, with `--cluster`, on a Ballista scheduler. The record batches of the result go one by one
-//! to the format ([`output`]): memory is that of the engine and of one batch.
+//! which runs the query here or, with `--cluster`, on a Ballista scheduler ([`cluster`]). The record batches of the result go
+//! one by one to the format ([`output`]): memory is that of the engine and of one batch.
 //!
 //! **Invariants.**
 //! - A query reads: statements that would change or write anything are refused, so that a recipe from elsewhere is safe.
@@ -13,12 +13,14 @@
 //! - What is printed has no character that acts on a terminal.
 //! - A file is written completely or not at all, never through a link. A closed pipe is success.
 
+mod cluster;
 mod data_set;
 mod engine;
 mod failure;
 mod output;
 
 use clap::Parser;
+use cluster::Scheduler;
 use failure::Failure;
 use output::{Form, Target};
 use std::io::Read;
@@ -76,13 +78,24 @@ fn run(args: Args) -> Result<(), Failure> {
     let threads = threads.map_err(|error| Failure::new("cannot start threads").why(error.to_string()))?;
     threads.block_on(async {
         let set = data_set::open(&args.directory)?;
-        let session = engine::session(&set, args.cluster.as_deref()).await?;
+        let cluster = match &args.cluster {
+            Some(address) => Some(Scheduler::reach(address).await?),
+            None => None,
+        };
+        let session = match &cluster {
+            Some(scheduler) => scheduler.session().await?,
+            None => engine::local(),
+        };
+        engine::register(&session, &set).await?;
         let frame = engine::plan(&session, &sql).await?;
         if args.explain {
             let plan = engine::explain(frame, &sql).await?;
             return target.write_text(&plan);
         }
-        let stream = frame.execute_stream().await.map_err(|error| engine::failure(&error, &sql))?;
+        let stream = match &cluster {
+            Some(scheduler) => scheduler.run(&frame, &sql).await?,
+            None => frame.execute_stream().await.map_err(|error| engine::failure(&error, &sql))?,
+        };
         target.write(stream, &sql).await
     })
 }
