@@ -278,7 +278,7 @@ explanations! {
     "parallelism": "The number of workers that the program could keep busy on average.";
         "All work divided by the longest chain (T1 over T-infinity).";
         "Below the number of workers: relax dependences or split long tasks.";
-    "lower_bound": "No run on so many workers is shorter.";
+    "lower_bound": "The wall time that no run on this number of workers can undercut.";
         "The larger of the work spread evenly over all workers (area_bound_ns; node_bound_ns if tasks stay on their nodes) and the longest chain.";
         "Other scheduling could gain the difference to the wall time at most, without a change of the tasks.";
     "slack": "The delay that a task could have had without delaying the end of the run; tasks without any are critical.";
@@ -303,9 +303,9 @@ explanations! {
         "Workers × time from the first to the last event of their process, summed over processes. Programs without a task runtime have CPUs in the place of workers.";
         "Compare losses with it: their shares are shares of the capacity.";
     "confidence": "How surely the blamed code caused the loss: high, medium or low.";
-        "High if that code held the awaited lock, or was the sole cause in at least 70 % of the loss. Medium from 30 % on, or if the load balance of a construct is at most 0.9. Low otherwise. Of tasks that run alone, the waits in which workers had no CPU and a task may have been ready, which is not known, are not the task's for sure.";
+        "High if that code held the awaited lock, or was the sole cause in at least 70 % of the loss. Medium from 30 % on, or if the load balance of a construct is at most 0.9. Low otherwise. For a task that runs alone, waits are not certain in which workers had no CPU and another task may have been ready.";
         "Begin with findings of high confidence. Look at the timeline before you change code for others.";
-    "evidence": "The states in which the time of a finding was lost, and the part of it in which the blamed code was the sole cause.";
+    "evidence": "The states in which the time of a finding was lost, and the part of it in which the blamed code was the sole cause; with the runtime's own time, the part of the waits.";
         "Sole cause: meanwhile no other worker ran code, and no other thread held the awaited object.";
         "The states lead to the rows of section time.";
     "finding": "A loss with its cause, blamed code and place, F1 being the largest.";

@@ -60,9 +60,13 @@ impl NamedFinding {
     /// Whether a noticeable part of a finding of the runtime, or of the start of MPI, is not its own time, but that of those that
     /// wait for it.
     pub(crate) fn has_waits(&self) -> bool {
-        let own = self.victims.of_group(Group::Runtime) + self.victims.of_group(Group::Start);
-        let waits = self.ns.saturating_sub(own);
+        let waits = self.ns.saturating_sub(self.own_ns());
         u128::from(waits) * 100 >= u128::from(self.ns) * u128::from(WAITS_PERCENT) && waits > 0
+    }
+
+    /// The time of the runtime itself, or of the start of MPI, in a finding of it; waits are the rest.
+    pub(crate) fn own_ns(&self) -> u64 {
+        self.victims.of_group(Group::Runtime) + self.victims.of_group(Group::Start)
     }
 
     /// A finding without evidence, sentence and remedy.

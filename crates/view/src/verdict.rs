@@ -55,8 +55,10 @@ pub(crate) fn evidence(finding: &NamedFinding) -> String {
         parts.push(format!("{} of it while ranks start or end MPI", time(finding.starting_ns)));
     }
     if is_large(finding.sole_ns) {
-        let alone = percent(finding.sole_ns, finding.ns);
-        parts.push(format!("sole cause in {alone} of it"));
+        // The runtime's own time is a loss by itself: there may be another cause only for the waits.
+        let own = finding.own_ns();
+        let alone = percent(finding.sole_ns, finding.ns.saturating_sub(own));
+        parts.push(format!("sole cause in {alone} of {}", if own > 0 { "the waits" } else { "it" }));
     }
     if finding.culprits.len() > 1 && !finding.place.is_empty() {
         parts.push(format!("{} places of this name", finding.culprits.len()));
@@ -201,6 +203,21 @@ fn verdict(total: Total, whose: Whose, findings: &[NamedFinding]) -> Option<Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use taskscope_analysis::{ByState, Confidence};
+
+    #[test]
+    fn the_sole_cause_of_a_finding_of_the_runtime_is_a_share_of_its_waits() {
+        let loss = (Cause::RuntimeSchedule, Blamed::Runtime);
+        let mut finding = NamedFinding::new(loss, (State::Scheduling, String::new()), 2000, Confidence::High);
+        finding.victims.add(State::Scheduling, 1200);
+        finding.victims.add(State::Idle, 800);
+        finding.sole_ns = 600;
+        let waits = evidence(&finding);
+        assert_eq!(waits, "lost in scheduling 1.20 µs, idle 800 ns; sole cause in 75.0 % of the waits");
+        finding.victims = ByState::default();
+        finding.victims.add(State::Idle, 2000);
+        assert_eq!(evidence(&finding), "lost in idle 2.00 µs; sole cause in 30.0 % of it");
+    }
 
     #[test]
     fn first_sentences_end_at_full_stops_between_sentences() {
