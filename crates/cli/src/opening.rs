@@ -22,11 +22,14 @@ use taskscope_session::{OpenError, Session};
 use taskscope_trace::{ClockSource, MergedEvent, OpenOptions, Trace};
 use taskscope_view::format::{counted, shell_word};
 
+/// Help of the trace of a subcommand that changes it ([`TraceArgs::require_named`]).
+pub const NAMED_TRACE: &str =
+    "Trace directory, or a part of one (a loom, a process, a thread). Must be given, as it is changed";
+
 /// The trace to read.
 #[derive(clap::Args, Clone, Debug)]
 pub struct TraceArgs {
-    /// Trace directory, or a part of one (a loom, a process, a thread). Commands that only read use the newest trace in
-    /// the working directory by default
+    /// Trace directory, or a part of one (a loom, a process, a thread) [default: the newest in the working directory]
     #[arg(value_name = "TRACE", default_value = UNNAMED, hide_default_value = true)]
     pub trace: PathBuf,
     /// Offsets between the clocks of hosts (default: `clock-offsets.txt` in the trace)

@@ -135,7 +135,7 @@ fn come_back_with_their_workers(trace: &str, place: &Path) {
 
 /// The workers of nOS-V and Nanos6 are CPUs, whose rows show the sections of threads again.
 #[test]
-fn runs_whose_workers_are_cpus_come_back_with_them() {
+fn runs_with_cpus_as_workers_are_imported_with_their_cpus() {
     for runtime in [Runtime::Nosv, Runtime::Nanos6] {
         let here = tempfile::tempdir().unwrap();
         let trace = here.path().join("run.trace");
@@ -188,5 +188,5 @@ fn nothing_is_written_for_a_malformed_file() {
     std::fs::write(&file, b"\x1f\x8b\x08cut").unwrap();
     assert!(!import(&file, &trace).0);
     let empty = tempfile::tempdir().unwrap();
-    assert!(import(empty.path(), &trace).1.contains("has a form that is not known"));
+    assert!(import(empty.path(), &trace).1.contains("unknown format"));
 }

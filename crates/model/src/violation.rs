@@ -149,7 +149,7 @@ violation_codes! {
     MessageUnmatched "message-unmatched" Silent Warning "A message has only one half."
     LateEvents "late-events" Silent Error "The program raised events after it had ended the recording."
     // summaries
-    BreakdownUnknown "breakdown-untold" Error Silent "A stream does not state whether it has the events of the breakdown."
+    BreakdownUnknown "breakdown-unknown" Error Silent "A stream does not state whether it has the events of the breakdown."
     NoBreakdown "no-breakdown" Warning Silent "The breakdown view is not available."
 }
 

@@ -134,6 +134,7 @@ impl Fact {
         match self {
             Fact::Cpus => "CPUs allowed",
             Fact::OffCpu => "times off the CPU",
+            Fact::Part => "part of the run",
             fact => fact.name(),
         }
     }

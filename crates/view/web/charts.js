@@ -180,7 +180,7 @@ export function smallTimeline(instance, states, theme, width) {
   context.fillText(formatPoint(instance.from, (instance.to - instance.from) / 100), left, height - 5);
   context.textAlign = 'right';
   context.fillText(formatPoint(instance.to, (instance.to - instance.from) / 100), width - 2, height - 5);
-  const words = `worst instance: ${formatTime(instance.end - instance.start)} from ${formatPoint(instance.start, (instance.to - instance.from) / 100)} on${instance.whole ? '' : '; each pixel shows the state with most time'}`;
+  const words = `worst instance: ${formatTime(instance.end - instance.start)} at ${formatPoint(instance.start, (instance.to - instance.from) / 100)}${instance.whole ? '' : '; each pixel shows the state with most time'}`;
   return element('figure', { class: 'chart' }, canvas, element('figcaption', {}, words));
 }
 

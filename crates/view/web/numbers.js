@@ -84,5 +84,5 @@ export function drawCounter(timeline, row) {
   context.font = '10px system-ui, sans-serif';
   context.textAlign = 'left';
   const words = data.most >= 100 || Number.isInteger(data.most) ? formatCount(data.most) : data.most.toPrecision(2);
-  context.fillText(`most ${words}`, INDENT, bottom);
+  context.fillText(`max ${words}`, INDENT, bottom);
 }

@@ -290,7 +290,7 @@ function frame(timeline, framed, report, overview, instance, finding) {
     timeline.canvas.focus();
   } }, 'whole run');
   framed.hidden = false;
-  framed.replaceChildren(element('strong', {}, finding.id), ` ${fitText(finding.text, 300)}. Selected: its worst instance, ${formatTime(end - start)} from ${formatPoint(start, (end - start) / 100)} on, ${trackLabel(track)}${row ? '' : ', which is omitted here'}. `,
+  framed.replaceChildren(element('strong', {}, finding.id), ` ${fitText(finding.text, 300)}. Selected: its worst instance, ${formatTime(end - start)} at ${formatPoint(start, (end - start) / 100)}, ${trackLabel(track)}${row ? '' : ', which is omitted here'}. `,
     next === instance ? '' : element('button', { type: 'button', onclick: () => frame(timeline, framed, report, overview, next, nextFinding) }, `next: ${next.finding}`), ' ', whole);
   framed.scrollIntoView({ block: 'start' });
 }

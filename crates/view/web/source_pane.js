@@ -81,7 +81,7 @@ function drawSource(viewer, found, time) {
     found.missing ? element('p', { id: 'source-missing', class: 'warn' }, fitText(`${found.file ? `${found.file}: ` : ''}${found.missing}`, 500), found.file ? [' Try: ', 'taskscope view --source-path DIR'].join('') : '') : '',
     found.is_newer ? element('p', { class: 'warn' }, 'The file was changed after the run: lines may be others.') : '',
     element('p', { class: 'note' }, `Useful and lost time: ${formatTime(time.to - time.from)}, ${viewer.timeline.selection ? 'selected' : 'visible'}, at the line of the construct. `,
-      found.has_samples ? 'Samples tell the lines inside of it.' : 'The run has no samples, so the lines inside of it are not known: record --sample.'),
+      found.has_samples ? 'Samples show the lines inside of it.' : 'The run has no samples, so the lines inside of it are not known: record --sample.'),
     hot.length > 1 ? element('p', {}, element('button', { type: 'button', id: 'hot-previous', title: 'previous line with time', onclick: () => step(-1) }, '◂ line'), ' ', element('button', { type: 'button', id: 'hot-next', title: 'next line with time', onclick: () => step(1) }, 'line ▸')) : '',
     element('p', {}, element('button', { type: 'button', id: 'machine-code', title: 'instructions of the function with most samples at the chosen line, else in this file', onclick: machineCode }, 'machine code')),
     lines.length ? table : '');

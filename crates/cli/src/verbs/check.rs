@@ -17,7 +17,7 @@ use taskscope_view::format::counted;
 
 /// Check a trace against every consistency rule, and list all violations.
 ///
-/// The exit code is 1 if there is one. Differences from ovni's rules (`emulate -l`): docs/ovni-compatibility.md.
+/// The exit code is 1 if there are any. Differences from ovni's rules (`emulate -l`): docs/ovni-compatibility.md.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]

@@ -28,8 +28,8 @@ use taskscope_view::format::shell_word;
 
 /// Write Paraver views of a trace: the activity of threads and CPUs.
 ///
-/// Damaged traces are read as far as possible. With -l, violations of ovni's rules are listed (--all: every one), and
-/// the exit code is 1 if there is one.
+/// Damaged traces are read as far as possible. With -l, violations of ovni's rules are listed (--all: every one); the
+/// exit code is 1 if there are any.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -37,7 +37,7 @@ pub struct Args {
     /// Also write breakdown views (`<model>-breakdown.prv`)
     #[arg(short = 'b', long)]
     pub breakdown: bool,
-    /// Judge as `ovniemu -l` does: list violations, exit with 1 if there is one
+    /// Judge as `ovniemu -l` does: list violations, exit with 1 if there are any
     #[arg(short = 'l', long = "strict")]
     pub strict: bool,
     /// With -l, list every violation instead of the first twenty of each kind

@@ -141,10 +141,10 @@ pub fn preview(format: OverTime, name: &str, timeline: &Timeline<'_>) -> anyhow:
             Held::As(form) => form.to_owned(),
             Held::Not(why) => format!("lost: {why}"),
         };
-        writeln!(out, "  {:>12} {:<31} {form}", row.count, row.content)?;
+        writeln!(out, "  {:>12} {:<31} {form}", count(row.count), row.content)?;
     }
     for loss in timeline.dropped() {
-        writeln!(out, "  {:>12} {:<31} lost: {}", loss.count, loss.content, loss.why)?;
+        writeln!(out, "  {:>12} {:<31} lost: {}", count(loss.count), loss.content, loss.why)?;
     }
     if counted.0 > LARGE {
         writeln!(out, "  large: viewers in browsers open some 2 GB; select a part with --range")?;

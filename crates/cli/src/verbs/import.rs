@@ -205,8 +205,8 @@ fn read(path: &Path) -> anyhow::Result<Content> {
 }
 
 fn unknown(path: &Path) -> Failure {
-    Failure::new(format!("{} has a form that is not known", path.display()))
-        .why("it is not JSON of the neutral form or of trace events, a trace of Perfetto or Paraver, an OTF2 archive, a directory of CSV tables, or a tasks.rec")
+    Failure::new(format!("unknown format: {}", path.display()))
+        .why("the content is none of: neutral JSON, a directory of neutral CSV tables, trace events of Chrome, a trace of Perfetto or Paraver, an OTF2 archive, a tasks.rec")
         .remedy("write the neutral form (docs/neutral-trace.md), which any runtime can write")
 }
 

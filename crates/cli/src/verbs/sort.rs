@@ -1,7 +1,7 @@
 //! `taskscope sort`: regions of unsorted events in their order, in the files.
 
 use crate::messages::Failure;
-use crate::opening::TraceArgs;
+use crate::opening::{NAMED_TRACE, TraceArgs};
 use crate::progress::Progress;
 use crate::reading::{Interruption, print_problems};
 use std::io::ErrorKind;
@@ -19,10 +19,11 @@ const FILES: [StreamFile; 3] = StreamFile::ALL;
 /// taskscope itself needs no sorting. Each file is rewritten and renamed, so a crash leaves the old or the new one;
 /// links to it stay links. Files behind links out of the trace are read, but not sorted.
 #[derive(clap::Args)]
+#[command(mut_arg("trace", |trace| trace.help(NAMED_TRACE)))]
 pub struct Args {
     #[command(flatten)]
     pub trace: TraceArgs,
-    /// Only list unsorted regions; exit with 1 if there is one
+    /// Only list unsorted regions; exit with 1 if there are any
     #[arg(long)]
     pub check: bool,
 }

@@ -2,7 +2,7 @@
 //! measured them while they were recorded.
 
 use crate::messages::Failure;
-use crate::opening::{TraceArgs, open_trace};
+use crate::opening::{NAMED_TRACE, TraceArgs, open_trace};
 use crate::output;
 use anyhow::Context;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +17,7 @@ use taskscope_trace::{
 /// Store the clock offsets of hosts in a trace, from a file or as measured by the recorder of an MPI program; or show
 /// the stored ones.
 #[derive(clap::Args)]
+#[command(mut_arg("trace", |trace| trace.help(NAMED_TRACE)))]
 pub struct Args {
     #[command(flatten)]
     pub trace: TraceArgs,

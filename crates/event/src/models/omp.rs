@@ -26,7 +26,7 @@ events! {
     TEAM_LIMITS = b"XRl" plain (region: u32, levels: u32, threads: u32, dynamic: u32) Rule, "gets fewer threads than requested for region {region}: max-active-levels-var {levels}, thread-limit-var {threads}, dyn-var {dynamic}; recorded once per site";
     REGION_END = b"XRe" plain (region: u32) Rule, "ends parallel region {region}";
     IMPLICIT_BEGIN = b"XIb" plain (region: u32, index: u32, team: u32) Rule, "joins region {region} as member {index} of {team}";
-    IMPLICIT_END = b"XIe" plain (region: u32) Rule, "leaves region {region}, as the runtime reports it, which may be late";
+    IMPLICIT_END = b"XIe" plain (region: u32) Rule, "leaves region {region} (the runtime's report may be late)";
     TASK_DEPENDENCES = b"XTd" jumbo (taskid: u32, dependences: rest) Rule, "declares the dependences {dependences} of task {taskid}";
     TASK_SUSPENDED = b"XTs" plain (taskid: u32, status: u32) Rule, "suspended task {taskid} rather than ended it, OMPT status {status}";
     TASK_CANCELLED = b"XTc" plain (taskid: u32) Rule, "ended task {taskid} because it was cancelled";

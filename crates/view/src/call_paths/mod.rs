@@ -180,9 +180,9 @@ impl CallPaths {
             }
         } else if self.quality.is_some() {
             notes.push(
-                "no samples: time by path is not known, waiting and blame are at the constructs' own lines, \
-                 idleness beside serial code is at the function that forks next, or has forked last \
-                 (record --sample 100 takes samples, where the system has timers left: ulimit -i)"
+                "no samples: time by path is not known; waiting and blame are at the constructs' own lines, idleness \
+                 beside serial code is at the function that forks next or forked last. To take samples: \
+                 record --sample 100 (`ulimit -i` limits their timers)"
                     .to_string(),
             );
         } else if total(Metric::SAMPLES) > 0 {
@@ -192,8 +192,8 @@ impl CallPaths {
             ));
         } else {
             notes.push(
-                "no samples: time by path is not known, waiting and blame are at the constructs' own lines; the run was short, \
-                 the system had no timers left (ulimit -i), or the program blocks SIGURG"
+                "no samples: time by path is not known; waiting and blame are at the constructs' own lines. The run was short, \
+                 the system had no timers left (`ulimit -i`), or the program blocks SIGURG"
                     .to_string(),
             );
         }

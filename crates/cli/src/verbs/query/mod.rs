@@ -22,7 +22,7 @@ use tempfile::TempDir;
 
 /// Run SQL over a trace, or over tables of one or several runs.
 ///
-/// `export --to parquet` writes tables, which answer the second query without reading the trace again. Without them a trace
+/// `export --to parquet` writes tables, which answer later queries without reading the trace again. Without them a trace
 /// is exported to a temporary directory first. Tables and columns are in docs/tables.md and in the list of --tables; times
 /// are in nanoseconds. Needs taskscope-query, which `make query` builds.
 #[derive(clap::Args)]
@@ -39,7 +39,7 @@ pub struct Args {
     /// Run a stored query; without NAME, list them with their questions
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
     recipe: Option<String>,
-    /// List tables and views; of one table its columns, units and their meaning
+    /// List tables and views; with NAME, the columns of this table with unit and meaning
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
     tables: Option<String>,
     /// Format of the result

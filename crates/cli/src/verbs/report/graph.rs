@@ -44,7 +44,7 @@ pub fn run(request: &Request) -> anyhow::Result<Option<ExitCode>> {
                 .into());
         }
         Ok(Some(trace)) => {
-            tell_losses(&trace);
+            print_losses(&trace);
             let range = clocks_of(selection.range, trace.graph.range());
             GraphToExplain { graph: trace.graph, range, notes: Vec::new(), runtime: None }
         }
@@ -146,7 +146,7 @@ fn broken(trace: &Path, errors: &[GraphError]) -> Failure {
     Failure::new(format!("the task graph of {} cannot be", trace.display())).why(lines.join("\n"))
 }
 
-fn tell_losses(trace: &GraphTrace) {
+fn print_losses(trace: &GraphTrace) {
     for problem in trace.problems.iter().take(5) {
         eprintln!("taskscope: {}", taskscope_view::format::harmless(&problem.to_string()));
     }

@@ -8,7 +8,7 @@ use taskscope_view::WhatIf;
 /// Options of the sections of the task graph.
 #[derive(clap::Args)]
 pub struct GraphArgs {
-    /// Cause of waiting for a worker that is itself idle.
+    /// Cause of waiting for a worker that is itself idle (section idle).
     #[arg(long, value_name = "MODE", value_enum, default_value = "root")]
     pub mode: Choice<Mode>,
     /// With --json: list every idle interval (section idle).

@@ -233,9 +233,9 @@ impl<F: Folder> Export for RunWriter<F> {
             Content::Sections => {
                 Held::As("state records and events of threads; those of CPUs in an application of their own")
             }
-            Content::Places => {
-                Held::As("events 60000118, 60000123, 9200021 of tasks and constructs; names have all")
-            }
+            Content::Places => Held::As(
+                "events 60000118, 60000123, 9200021 of tasks and constructs; names of values contain all places",
+            ),
             Content::TaskNumbers => Held::As("events 9200002 (tasks) and 9500004 (regions)"),
             Content::Colours => Held::Not("Paraver's own states have their usual colours"),
             Content::Creations => Held::As("communications with tag 0"),
