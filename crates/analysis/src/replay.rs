@@ -207,8 +207,8 @@ struct Replay<'a> {
     free_since: Vec<Option<u64>>,
     free_workers: Vec<Vec<u32>>,
     /// Ready tasks by recorded start: of each node, and of each worker those that stay on it.
-    of_node: Vec<BinaryHeap<Reverse<(u64, u32)>>>,
-    of_worker: Vec<BinaryHeap<Reverse<(u64, u32)>>>,
+    node_queues: Vec<BinaryHeap<Reverse<(u64, u32)>>>,
+    worker_queues: Vec<BinaryHeap<Reverse<(u64, u32)>>>,
     events: BinaryHeap<Reverse<(u64, Event)>>,
     begin: u64,
     worker_ends: Vec<u64>,
@@ -254,8 +254,8 @@ impl<'a> Replay<'a> {
             ready_at: vec![begin; tasks.len()],
             free_since: vec![None; worker_nodes.len()],
             free_workers: vec![Vec::new(); graph.nodes.len()],
-            of_node: vec![BinaryHeap::new(); graph.nodes.len()],
-            of_worker: vec![BinaryHeap::new(); worker_nodes.len()],
+            node_queues: vec![BinaryHeap::new(); graph.nodes.len()],
+            worker_queues: vec![BinaryHeap::new(); worker_nodes.len()],
             events: BinaryHeap::new(),
             begin,
             worker_ends: vec![0; worker_nodes.len()],
@@ -350,10 +350,10 @@ impl<'a> Replay<'a> {
         let stays = self.graph.types.get(tasks.ty[task as usize] as usize).is_some_and(|ty| ty.implicit);
         if stays {
             let worker = self.homes[tasks.worker[task as usize] as usize] as usize;
-            self.of_worker[worker].push(entry);
+            self.worker_queues[worker].push(entry);
             return self.worker_nodes[worker];
         }
-        self.of_node[node as usize].push(entry);
+        self.node_queues[node as usize].push(entry);
         node
     }
 
@@ -362,7 +362,7 @@ impl<'a> Replay<'a> {
         let mut row = 0;
         while row < self.free_workers[n].len() {
             let worker = self.free_workers[n][row] as usize;
-            match self.of_worker[worker].pop() {
+            match self.worker_queues[worker].pop() {
                 Some(Reverse((_, task))) => {
                     self.free_workers[n].swap_remove(row);
                     self.start(task, worker, now);
@@ -371,7 +371,7 @@ impl<'a> Replay<'a> {
             }
         }
         while !self.free_workers[n].is_empty() {
-            let Some(Reverse((_, task))) = self.of_node[n].pop() else { return };
+            let Some(Reverse((_, task))) = self.node_queues[n].pop() else { return };
             let recorded = self.homes[self.graph.tasks.worker[task as usize] as usize];
             let free = &mut self.free_workers[n];
             let row = free.iter().position(|worker| *worker == recorded).unwrap_or(0);

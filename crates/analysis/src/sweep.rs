@@ -342,8 +342,8 @@ struct Instant {
     now: u64,
     waiting: [u64; VICTIMS.len()],
     /// The charges of working threads, and of threads taking locks while none works.
-    of_working: Charged,
-    of_acquiring: Charged,
+    by_working: Charged,
+    by_acquiring: Charged,
     /// One bit for each column with a waiting thread.
     waited_in: u32,
     /// Changes that are sorted at once are a round.
@@ -384,9 +384,9 @@ impl Instant {
     #[inline(always)]
     fn change(&mut self, lane: usize, role: Role, takes: bool) {
         if role == Role::WORKS {
-            self.of_working.turns.set(lane, takes);
+            self.by_working.turns.set(lane, takes);
         } else if role == Role::ACQUIRES {
-            self.of_acquiring.turns.set(lane, takes);
+            self.by_acquiring.turns.set(lane, takes);
         } else if let Some(column) = role.victim() {
             let waiting = &mut self.waiting[column];
             *waiting = if takes { *waiting + 1 } else { *waiting - 1 };
@@ -396,16 +396,16 @@ impl Instant {
 
     fn ends_round(&mut self) {
         self.round += 1;
-        self.of_working.ends_round();
-        self.of_acquiring.ends_round();
+        self.by_working.ends_round();
+        self.by_acquiring.ends_round();
     }
 
     /// The charges of threads of a chargeable role.
     #[inline(always)]
     fn charged(&self, role: Role) -> Option<&Charged> {
         match role {
-            Role::WORKS => Some(&self.of_working),
-            Role::ACQUIRES => Some(&self.of_acquiring),
+            Role::WORKS => Some(&self.by_working),
+            Role::ACQUIRES => Some(&self.by_acquiring),
             _ => None,
         }
     }
@@ -417,9 +417,9 @@ impl Instant {
         if passed == 0 || self.waited_in == 0 {
             return;
         }
-        let charged = match self.of_working.turns.count() {
-            0 => &mut self.of_acquiring,
-            _ => &mut self.of_working,
+        let charged = match self.by_working.turns.count() {
+            0 => &mut self.by_acquiring,
+            _ => &mut self.by_working,
         };
         let many = charged.turns.count();
         if many == 0 {
@@ -480,8 +480,8 @@ pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums
     let mut at = Instant {
         now: execution.processes[process.index()].first,
         waiting: [0; VICTIMS.len()],
-        of_working: Charged::new(lanes.len()),
-        of_acquiring: Charged::new(lanes.len()),
+        by_working: Charged::new(lanes.len()),
+        by_acquiring: Charged::new(lanes.len()),
         waited_in: 0,
         round: 0,
         nobody: 0,

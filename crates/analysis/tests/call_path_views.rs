@@ -188,17 +188,17 @@ impl Team {
         Team { builder, threads }
     }
 
-    fn tell(&mut self, thread: usize, at: u64, change: Change) {
+    fn change(&mut self, thread: usize, at: u64, change: Change) {
         self.builder.event(self.threads[thread], at);
         self.builder.change(self.threads[thread], at, change);
     }
 
     fn becomes(&mut self, thread: usize, at: u64, section: Section) {
-        self.tell(thread, at, Change::Becomes(section));
+        self.change(thread, at, Change::Becomes(section));
     }
 
     fn forks(&mut self, at: u64, region: RegionIndex, parent: RegionIndex) {
-        self.tell(0, at, Change::RegionBegins { region, parent, requested: 0, site: SiteIndex::NONE });
+        self.change(0, at, Change::RegionBegins { region, parent, requested: 0, site: SiteIndex::NONE });
     }
 
     fn sample(&mut self, thread: usize, at: u64, weight_ns: u64, (region, address): (RegionIndex, u64)) {
@@ -214,7 +214,7 @@ impl Team {
     }
 
     fn ends(mut self, at: u64) -> Execution {
-        (0..self.threads.len()).for_each(|thread| self.tell(thread, at, Change::ThreadEnds));
+        (0..self.threads.len()).for_each(|thread| self.change(thread, at, Change::ThreadEnds));
         self.builder.finish()
     }
 
@@ -401,18 +401,18 @@ fn wait_for_dependences(is_recorded: bool) -> Execution {
             site: SiteIndex(number as u32 % 3 + 1),
             kind: TypeKind::Task { flags: 0 },
         });
-        team.tell(0, 1100, Change::TaskCreated { task, ty, parent: TaskIndex::NONE, region });
+        team.change(0, 1100, Change::TaskCreated { task, ty, parent: TaskIndex::NONE, region });
         for (address, kind) in dependences {
-            team.tell(0, 1100, Change::TaskDepends { task, address: *address, kind: *kind });
+            team.change(0, 1100, Change::TaskDepends { task, address: *address, kind: *kind });
         }
-        team.tell(number + 1, began, Change::TaskStarts { task });
+        team.change(number + 1, began, Change::TaskStarts { task });
         team.becomes(number + 1, began, Section { region, task, ..Section::of(State::Task) });
-        team.tell(number + 1, ended, Change::TaskEnds { task });
+        team.change(number + 1, ended, Change::TaskEnds { task });
         team.becomes(number + 1, ended, Section { region, ..Section::of(State::ImplicitTask) });
     }
     team.becomes(0, 2000, Section { region, ..Section::of(State::TaskwaitDepend) });
     if is_recorded {
-        team.tell(0, 2010, Change::WaitDepends { address: x, kind: read });
+        team.change(0, 2010, Change::WaitDepends { address: x, kind: read });
     }
     team.becomes(0, 9000, Section { region, ..Section::of(State::ImplicitTask) });
     team.ends(10_000)

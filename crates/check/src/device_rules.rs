@@ -61,22 +61,23 @@ fn submissions(devices: &Devices) -> Submissions {
 
 fn of_queue(queue: &Queue, calls: &Submissions) -> Vec<Violation> {
     let mut found = Vec::new();
-    let mut tell = |rule, seq, text| found.push(Violation { rule, location: queue.path.clone(), seq, text });
+    let mut report =
+        |rule, seq, text| found.push(Violation { rule, location: queue.path.clone(), seq, text });
     let count = |name| queue.count(name);
     let ended = ["delivered", "cancelled", "lost"].map(count).into_iter().fold(0, u64::saturating_add);
     if queue.finished && count("appended") != ended {
-        tell("device-account", None, format!("{} appended, but {ended} have ended", count("appended")));
+        report("device-account", None, format!("{} appended, but {ended} have ended", count("appended")));
     }
     for lost in &queue.lost {
         let text = format!("no record came of {} (id {})", shown(queue.name_of(lost.name)), lost.id);
-        tell("device-lost", Some(lost.seq), text);
+        report("device-lost", Some(lost.seq), text);
     }
     if queue.clock.violated > 0 {
         let text = format!(
             "{} bounds are violated, by {} ns at most",
             queue.clock.violated, queue.clock.worst_violation_ns
         );
-        tell("device-clock", None, text);
+        report("device-clock", None, text);
     }
     let mut lanes: FxHashMap<u32, u64> = FxHashMap::default();
     let mut last = None;
@@ -84,7 +85,7 @@ fn of_queue(queue: &Queue, calls: &Submissions) -> Vec<Violation> {
         if let Some(lane) = operation.lane {
             let end = lanes.entry(lane).or_insert(0);
             if operation.raw.0 < *end || operation.raw.1 < operation.raw.0 {
-                tell("device-lane", Some(operation.seq), format!("lane {lane} goes back in time"));
+                report("device-lane", Some(operation.seq), format!("lane {lane} goes back in time"));
             }
             *end = operation.raw.1.max(*end);
         }
@@ -96,11 +97,11 @@ fn of_queue(queue: &Queue, calls: &Submissions) -> Vec<Violation> {
         };
         if let Some(later) = last.filter(|last| queue.in_order && *last >= operation.seq && !at_once(*last)) {
             let text = format!("it comes after a later one ({later})");
-            tell("device-release-order", Some(operation.seq), text);
+            report("device-release-order", Some(operation.seq), text);
         }
         last = Some(operation.seq);
         for (rule, text) in of_operation(queue, operation) {
-            tell(rule, Some(operation.seq), text);
+            report(rule, Some(operation.seq), text);
         }
     }
     found

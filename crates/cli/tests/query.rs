@@ -82,7 +82,7 @@ fn tables_are_queried_in_place_and_recipes_by_name() {
 }
 
 #[test]
-fn what_cannot_be_queried_is_an_error_with_a_remedy() {
+fn impossible_queries_are_errors_with_a_remedy() {
     let place = Place::with("echo ran");
     let tables = place.0.path().join("lock.tables");
     output(taskscope().args(["export", "--to", "parquet", "-o"]).arg(&tables).arg(trace("lock")));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use taskscope_testkit::generator::{Generator, Runtime};
 
 /// The output from the start of the viewer to the line that contains `last`; then the viewer is ended.
-fn said_until(last: &str, path: &std::path::Path) -> String {
+fn printed_until(last: &str, path: &std::path::Path) -> String {
     let trace = tempfile::tempdir().unwrap();
     let generator =
         Generator { runtime: Runtime::Openmp, threads: 2, threads_per_loom: 2, events: 1000, seed: 1 };
@@ -45,20 +45,20 @@ fn said_until(last: &str, path: &std::path::Path) -> String {
 fn an_interrupt_right_after_the_address_is_handled() {
     let programs = tempfile::tempdir().unwrap();
     for _ in 0..5 {
-        said_until("ssh -L", programs.path());
+        printed_until("ssh -L", programs.path());
     }
 }
 
 #[test]
 fn a_browser_that_does_not_start_is_reported() {
     let programs = tempfile::tempdir().unwrap();
-    let message = said_until("cannot open a browser", programs.path());
+    let message = printed_until("cannot open a browser", programs.path());
     assert!(message.contains("open the address above"), "{message}");
     // One that is found and started, and only then fails.
     let opener = programs.path().join("xdg-open");
     std::fs::write(&opener, "#!/bin/sh\nexit 3\n").unwrap();
     std::fs::set_permissions(&opener, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let message = said_until("cannot open a browser", programs.path());
+    let message = printed_until("cannot open a browser", programs.path());
     assert!(message.contains("exit status: 3") && message.contains("http://127.0.0.1:"), "{message}");
 }
 

@@ -284,7 +284,7 @@ fn outputs_use_the_vocabulary() {
 
 /// Names that the stored traces do not lead to: those of hangs, and all of profiles.
 #[test]
-fn hangs_and_profiles_name_what_the_vocabulary_has() {
+fn names_in_hangs_and_profiles_are_in_the_vocabulary() {
     let here = tempfile::tempdir().unwrap();
     let (hang, profile) = (here.path().join("hang"), here.path().join("profile"));
     write_hang(&hang);

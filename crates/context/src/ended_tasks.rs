@@ -49,7 +49,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn it_is_a_set_whose_neighbours_are_one() {
+    fn ended_tasks_are_a_set_that_merges_neighbours() {
         let (mut ended, mut naive) = (Ended::default(), HashSet::new());
         let mut dice = 1_u64;
         for _ in 0..20_000 {

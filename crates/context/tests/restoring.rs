@@ -88,19 +88,19 @@ fn a_restored_context_continues_as_the_whole() {
 
         let mut part = fresh(behaviour);
         let mut wrong = Log::default();
-        let mut tell = |thread: u32, events: Vec<Raw<'static>>| {
+        let mut change = |thread: u32, events: Vec<Raw<'static>>| {
             for raw in events {
                 let (code, _, payload) = raw.encode();
                 let raw = Raw::decode(code, &payload).unwrap().unwrap();
                 part.event(thread, 1000, &raw, &mut wrong);
             }
         };
-        tell(0, whole.created(7));
+        change(0, whole.created(7));
         let worker = (0..THREADS).find(|thread| whole.runs_tasks(*thread));
         if let Some(worker) = worker {
-            tell(worker, whole.put_aside(7, |_| true));
+            change(worker, whole.put_aside(7, |_| true));
         }
-        (0..THREADS).for_each(|thread| tell(thread, whole.taken_up(thread)));
+        (0..THREADS).for_each(|thread| change(thread, whole.taken_up(thread)));
         assert!(!wrong.0.iter().any(|line| line.contains(" at ")), "seed {seed}: {:?}", wrong.0);
 
         // The same steps for both, as far as they are valid; the whole one decides.

@@ -69,7 +69,7 @@ impl Activities {
 /// A value of each activity, by default that of its kind.
 #[derive(Clone, Debug)]
 pub struct ByActivity<T> {
-    of_numbers: Vec<T>,
+    by_number: Vec<T>,
     rare: FxHashMap<(State, Place), T>,
 }
 
@@ -79,12 +79,12 @@ pub type ActivityTimes = ByActivity<u64>;
 impl<T: Clone + Default + PartialEq> ByActivity<T> {
     /// Nothing yet.
     pub fn of(activities: &Activities) -> ByActivity<T> {
-        ByActivity { of_numbers: vec![T::default(); activities.0.len()], rare: FxHashMap::default() }
+        ByActivity { by_number: vec![T::default(); activities.0.len()], rare: FxHashMap::default() }
     }
 
     #[inline(always)]
     pub(crate) fn by_number(&mut self, number: u16) -> Option<&mut T> {
-        self.of_numbers.get_mut(usize::from(number))
+        self.by_number.get_mut(usize::from(number))
     }
 
     /// The value of an activity that may have no number.
@@ -95,7 +95,7 @@ impl<T: Clone + Default + PartialEq> ByActivity<T> {
 
     /// Takes out all that is not the default. An activity may come twice.
     pub fn take(&mut self, activities: &Activities) -> impl Iterator<Item = ((State, Place), T)> {
-        let numbered = activities.0.iter().copied().zip(self.of_numbers.iter_mut().map(std::mem::take));
+        let numbered = activities.0.iter().copied().zip(self.by_number.iter_mut().map(std::mem::take));
         numbered.chain(self.rare.drain()).filter(|(_, value)| *value != T::default())
     }
 }

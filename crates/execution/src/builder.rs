@@ -203,7 +203,7 @@ impl ExecutionBuilder {
         }
         let mut joined = joined(&self.execution.catalog);
         // Each copy of a call has paths of its own.
-        joined.leave(self.samples.samples_mut().of_calls.keys().map(|(_, site)| *site));
+        joined.leave(self.samples.samples_mut().call_paths.keys().map(|(_, site)| *site));
         // Locks are taken by guards, with the same line in each function that they are inlined into.
         let holds = self.execution.holds.iter().chain(self.holders.iter().flatten());
         let is_lock = |hold: &&Hold| {
@@ -250,9 +250,9 @@ impl ExecutionBuilder {
         for (number, open) in self.open.iter().enumerate() {
             self.storing.store(number, open.newest.rows());
         }
-        let Stored { of_tracks, activities, file, tasks } = std::mem::take(&mut self.storing).finish(joined);
+        let Stored { tracks, activities, file, tasks } = std::mem::take(&mut self.storing).finish(joined);
         let open_threads = self.execution.threads.iter_mut().zip(&self.open);
-        for ((thread, open), columns) in open_threads.zip(of_tracks) {
+        for ((thread, open), columns) in open_threads.zip(tracks) {
             // Those of CPUs are spliced when all others are there.
             if open.shows.is_empty() {
                 thread.track = Track::of(columns.finish(open.newest.end(), &activities, file.as_ref()));
@@ -487,10 +487,10 @@ impl ExecutionBuilder {
             Change::RegionEnds { region } => self.region_ends(thread, at, region),
             Change::RegionPath { region, path, parent_region, parent_task } => {
                 let row = RegionPath { path, parent_region, parent_task };
-                self.samples.samples_mut().of_region.insert(region, row);
+                self.samples.samples_mut().region_paths.insert(region, row);
             }
             Change::TaskPath { task, path } => {
-                self.samples.samples_mut().of_task.insert(task, path);
+                self.samples.samples_mut().task_paths.insert(task, path);
             }
             Change::CallPath { site, path } => {
                 self.samples.samples_mut().know_call(thread, site, at, path);

@@ -133,13 +133,13 @@ impl Execution {
         samples.rows.retain(|sample| (begin..end).contains(&sample.at));
         // Wakers and holders are those of the whole.
         thread_waits.part = Some((begin, end));
-        let of_region = std::mem::take(&mut samples.of_region).into_iter();
-        let kept = of_region.map(|(region, path)| (part.region(region), part.of_path(path)));
-        samples.of_region = kept.filter(|(region, _)| region.is_some()).collect();
+        let region_paths = std::mem::take(&mut samples.region_paths).into_iter();
+        let kept = region_paths.map(|(region, path)| (part.region(region), part.of_path(path)));
+        samples.region_paths = kept.filter(|(region, _)| region.is_some()).collect();
         samples.renumber_levels(|task| part.task(task), |region| part.region(region));
-        let of_task = std::mem::take(&mut samples.of_task).into_iter();
-        let kept = of_task.map(|(task, path)| (part.task(task), path));
-        samples.of_task = kept.filter(|(task, _)| task.is_some()).collect();
+        let task_paths = std::mem::take(&mut samples.task_paths).into_iter();
+        let kept = task_paths.map(|(task, path)| (part.task(task), path));
+        samples.task_paths = kept.filter(|(task, _)| task.is_some()).collect();
         off_cpu.retain_mut(|off| part.keeps(&mut off.start, &mut off.end));
         blocked.retain_mut(|off| part.keeps(&mut off.start, &mut off.end));
         system_time.retain_mut(|taken| part.keeps(&mut taken.start, &mut taken.end));
@@ -333,7 +333,7 @@ impl Part {
         let within = |from: u64, to: u64| overlaps(from, to, self.begin, self.end) && to <= self.end;
         let Communication { calls, messages, participations, fulfilments, awaited, .. } = communication;
         let kept = |call: &Call| overlaps(call.start, call.end, self.begin, self.end);
-        let of_calls: Vec<u32> = numbers(calls.iter().map(kept)).collect();
+        let kept_calls: Vec<u32> = numbers(calls.iter().map(kept)).collect();
         let of_messages: Vec<u32> =
             numbers(messages.iter().map(|m| within(m.sent.min(m.posted), m.received))).collect();
         let of_parts: Vec<u32> =
@@ -350,12 +350,12 @@ impl Part {
             kept
         });
         awaited.retain_mut(|(call, _)| {
-            *call = number(&of_calls, *call);
+            *call = number(&kept_calls, *call);
             *call != u32::MAX
         });
         let mut row = 0;
         messages.retain_mut(|message| {
-            message.call = number(&of_calls, message.call);
+            message.call = number(&kept_calls, message.call);
             message.sent = message.sent.max(self.begin);
             message.posted = message.posted.max(self.begin);
             row += 1;
@@ -363,7 +363,7 @@ impl Part {
         });
         let mut row = 0;
         participations.retain_mut(|part| {
-            part.call = number(&of_calls, part.call);
+            part.call = number(&kept_calls, part.call);
             part.begun = part.begun.max(self.begin);
             if part.completed > self.end {
                 part.completed = NO_TIME;
@@ -409,28 +409,28 @@ mod tests {
         let mut builder = ExecutionBuilder::new();
         let process = builder.add_process("node.1", 5);
         let thread = builder.add_thread(process, 5);
-        let mut tell = |at: u64, change: Change| {
+        let mut change = |at: u64, change: Change| {
             builder.event(thread, at);
             builder.change(thread, at, change);
         };
         let region = RegionIndex(0);
         let in_task = |number| Section { task: TaskIndex(number), ..Section::of(State::Task) };
-        tell(0, Change::Becomes(Section::of(State::Serial)));
+        change(0, Change::Becomes(Section::of(State::Serial)));
         let none = (RegionIndex::NONE, SiteIndex::NONE);
-        tell(10, Change::RegionBegins { region, parent: none.0, site: none.1, requested: 1 });
-        tell(10, Change::Becomes(Section { region, ..Section::of(State::ImplicitTask) }));
+        change(10, Change::RegionBegins { region, parent: none.0, site: none.1, requested: 1 });
+        change(10, Change::Becomes(Section { region, ..Section::of(State::ImplicitTask) }));
         for (number, from, to) in [(0, 20, 30), (1, 40, 70)] {
             let task = TaskIndex(number);
             let parent = TaskIndex::NONE;
-            tell(from - 5, Change::TaskCreated { task, ty: TypeIndex(0), parent, region });
-            tell(from, Change::TaskStarts { task });
-            tell(from, Change::Becomes(in_task(number)));
-            tell(to, Change::TaskEnds { task });
-            tell(to, Change::Becomes(Section { region, ..Section::of(State::ImplicitTask) }));
+            change(from - 5, Change::TaskCreated { task, ty: TypeIndex(0), parent, region });
+            change(from, Change::TaskStarts { task });
+            change(from, Change::Becomes(in_task(number)));
+            change(to, Change::TaskEnds { task });
+            change(to, Change::Becomes(Section { region, ..Section::of(State::ImplicitTask) }));
         }
-        tell(90, Change::RegionEnds { region });
-        tell(90, Change::Becomes(Section::of(State::Serial)));
-        tell(100, Change::ThreadEnds);
+        change(90, Change::RegionEnds { region });
+        change(90, Change::Becomes(Section::of(State::Serial)));
+        change(100, Change::ThreadEnds);
         builder.finish()
     }
 
@@ -651,7 +651,7 @@ mod tests {
             region: RegionIndex(0),
         };
         let task = TaskIndex(1);
-        let of_task =
+        let inner_path =
             Change::RegionPath { region: inner, path: PathIndex(0), parent_region: outer, parent_task: task };
         for (at, change) in [
             (0, begins(RegionIndex(0), none)),
@@ -663,7 +663,7 @@ mod tests {
             (25, creates(task)),
             (30, Change::TaskStarts { task }),
             (40, begins(inner, outer)),
-            (40, of_task),
+            (40, inner_path),
             (90, Change::RegionEnds { region: inner }),
             (95, Change::TaskEnds { task }),
             (99, Change::RegionEnds { region: outer }),
@@ -683,7 +683,7 @@ mod tests {
         let found: Vec<_> =
             samples.levels(&samples.rows[0]).iter().map(|level| (level.region, level.task)).collect();
         assert_eq!(found, [(RegionIndex(1), TaskIndex::NONE), (RegionIndex(0), TaskIndex(0))]);
-        let path = samples.of_region[&RegionIndex(1)];
+        let path = samples.region_paths[&RegionIndex(1)];
         assert_eq!((path.parent_region, path.parent_task), (RegionIndex(0), TaskIndex(0)));
     }
 }

@@ -6,13 +6,13 @@ const MAX_ACTIVITIES: usize = 256;
 /// Nanoseconds by the number of an activity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptTimes {
-    of_numbers: Vec<u64>,
+    by_number: Vec<u64>,
     is_whole: bool,
 }
 
 impl Default for KeptTimes {
     fn default() -> Self {
-        KeptTimes { of_numbers: Vec::new(), is_whole: true }
+        KeptTimes { by_number: Vec::new(), is_whole: true }
     }
 }
 
@@ -20,7 +20,7 @@ impl KeptTimes {
     /// Adds time; subtraction adds the complement.
     #[inline(always)]
     pub(crate) fn add(&mut self, number: u16, ns: u64) {
-        match self.of_numbers.get_mut(usize::from(number)) {
+        match self.by_number.get_mut(usize::from(number)) {
             Some(sum) => *sum = sum.wrapping_add(ns),
             None => self.add_first(number, ns),
         }
@@ -33,13 +33,13 @@ impl KeptTimes {
             self.is_whole = false;
             return;
         }
-        self.of_numbers.resize(number + 1, 0);
-        self.of_numbers[number] = ns;
+        self.by_number.resize(number + 1, 0);
+        self.by_number[number] = ns;
     }
 
     /// The sums by number, if all are known.
     pub(crate) fn whole(&self) -> Option<&[u64]> {
-        self.is_whole.then_some(&self.of_numbers)
+        self.is_whole.then_some(&self.by_number)
     }
 }
 

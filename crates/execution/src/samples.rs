@@ -72,11 +72,11 @@ pub struct Samples {
     /// Creation paths, by [`PathIndex`].
     pub paths: Vec<CreationPath>,
     /// Creation paths of regions, if known.
-    pub of_region: FxHashMap<RegionIndex, RegionPath>,
+    pub region_paths: FxHashMap<RegionIndex, RegionPath>,
     /// Creation paths of tasks, if known.
-    pub of_task: FxHashMap<TaskIndex, PathIndex>,
+    pub task_paths: FxHashMap<TaskIndex, PathIndex>,
     /// Paths by which a thread waits in calls at a site: each from a time on, by time.
-    pub of_calls: FxHashMap<(ThreadIndex, SiteIndex), Vec<(u64, PathIndex)>>,
+    pub call_paths: FxHashMap<(ThreadIndex, SiteIndex), Vec<(u64, PathIndex)>>,
     addresses: Vec<u64>,
     levels: Vec<Level>,
 }
@@ -95,14 +95,15 @@ impl Samples {
 
     /// The path of a wait in a call of a thread at a site that begins at a time, if known.
     pub fn path_of_call(&self, thread: ThreadIndex, site: SiteIndex, at: u64) -> Option<PathIndex> {
-        let calls = self.of_calls.get(&(thread, site))?;
+        let calls = self.call_paths.get(&(thread, site))?;
         let (_, path) = calls.get(calls.partition_point(|(from, _)| *from <= at).checked_sub(1)?)?;
         self.paths.get(path.index()).is_some_and(|path| !path.addresses.is_empty()).then_some(*path)
     }
 
     /// The newest path of a call, recorded when the call was over, is known from its begin on.
     pub(crate) fn begin_last_call(&mut self, thread: ThreadIndex, site: SiteIndex, begin: u64) {
-        if let Some([before @ .., (from, _)]) = self.of_calls.get_mut(&(thread, site)).map(Vec::as_mut_slice)
+        if let Some([before @ .., (from, _)]) =
+            self.call_paths.get_mut(&(thread, site)).map(Vec::as_mut_slice)
         {
             let least = before.last().map_or(0, |(from, _)| *from);
             *from = (*from).min(begin).max(least);
@@ -111,7 +112,7 @@ impl Samples {
 
     /// Keeps the path of a call that begins at a time, which may be before that of other known ones: the end sorts them.
     pub(crate) fn know_call(&mut self, thread: ThreadIndex, site: SiteIndex, at: u64, path: PathIndex) {
-        self.of_calls.entry((thread, site)).or_default().push((at, path));
+        self.call_paths.entry((thread, site)).or_default().push((at, path));
     }
 
     /// Gives the tasks and regions of all levels new numbers.
@@ -127,14 +128,14 @@ impl Samples {
 
     /// The earliest path of a wait of a thread, if any is known.
     pub fn first_path_of(&self, thread: ThreadIndex) -> Option<PathIndex> {
-        let of_thread = self.of_calls.iter().filter(|((of, _), _)| *of == thread);
+        let of_thread = self.call_paths.iter().filter(|((of, _), _)| *of == thread);
         let first = of_thread.filter_map(|(_, calls)| calls.first()).min();
         first.map(|(_, path)| *path).filter(|path| path.is_some())
     }
 
     /// The threads that make a call at a site by a path.
     pub fn threads_of_call(&self, site: SiteIndex, path: PathIndex) -> impl Iterator<Item = ThreadIndex> {
-        let calls = self.of_calls.iter().filter(move |((_, of), _)| *of == site);
+        let calls = self.call_paths.iter().filter(move |((_, of), _)| *of == site);
         calls
             .filter(move |(_, calls)| calls.iter().any(|(_, of)| *of == path))
             .map(|((thread, _), _)| *thread)
@@ -212,7 +213,7 @@ impl SamplesBuilder {
 
     pub fn finish(mut self) -> Samples {
         self.samples.rows.sort_by_key(|row| (row.thread, row.at));
-        self.samples.of_calls.values_mut().for_each(|calls| calls.sort_by_key(|(from, _)| *from));
+        self.samples.call_paths.values_mut().for_each(|calls| calls.sort_by_key(|(from, _)| *from));
         self.samples
     }
 }

@@ -15,7 +15,7 @@ use crate::{Place, Section, Span, Spans, State, ThreadIndex};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// The thread shown from a time on; none: the CPU is idle.
+/// A time and the thread shown from it on; without a thread, the CPU is idle.
 pub(crate) type Shown = (u64, ThreadIndex);
 
 /// Part of a spliced track, which cuts its first and last row.
@@ -187,7 +187,7 @@ impl Splice {
         }
     }
 
-    /// Its own columns, made on first use.
+    /// Columns of the spliced track, made on first use.
     pub fn columns(&self) -> &TrackColumns {
         self.columns.get_or_init(|| {
             let mut numbers = ActivityNumbers::of(&self.activities);
@@ -215,7 +215,7 @@ pub(crate) struct Pieces<'a> {
     later: std::slice::Iter<'a, Piece>,
 }
 
-/// A piece of a thread's rows, read up to somewhere.
+/// A partly read piece of a thread's rows.
 #[derive(Clone, Debug)]
 struct OpenPiece<'a> {
     spans: Spans<'a>,
@@ -256,7 +256,7 @@ impl Pieces<'_> {
         }
     }
 
-    /// Opens the next piece, if there is one; the section that is all of it.
+    /// Opens the next piece, if there is one. A piece of a single section is returned as a whole.
     #[inline(never)]
     fn open_next(&mut self) -> Option<Option<Span>> {
         let piece = self.later.next()?;
@@ -378,7 +378,7 @@ mod tests {
             assert!(spans.windows(2).all(|two| two[0].end == two[1].start && two[0].end > two[0].start));
             assert_eq!((cpu.start(), cpu.end(), cpu.len()), (0, 310, spans.len()), "seed {seed}");
 
-            // Read by rows it is the same, and of some states too.
+            // Rows, and the rows of one state, are the same.
             assert!(cpu.rows().eq(spans.iter().copied()), "seed {seed}");
             let mut waits = Vec::new();
             cpu.for_each_in(|state, _| state == State::LockWait, |span| waits.push(span));

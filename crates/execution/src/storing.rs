@@ -8,7 +8,7 @@
 //! beside                            columns, tables, file ◀──────┘
 //! ```
 //!
-//! Steps are taken in their order, so stored data is not needed before [`Storing::finish`].
+//! Steps are applied in order, so stored data is not needed before [`Storing::finish`].
 
 use crate::SharedBytes;
 use crate::activities::{Activities, ActivityNumbers};
@@ -21,16 +21,16 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
-/// Sections and other steps that are handed over at once: half the second cache of a core.
+/// Sections and other steps that are handed over at once: they fill half of a core's L2 cache.
 const BATCH: usize = 4096;
-/// Batches that may wait: enough to even out, little memory.
+/// Batches that may wait in the channel: enough to even out the speeds of both threads, in little memory.
 const WAITING: usize = 16;
 
 /// The columns of all tracks, and the tables of tasks.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
     tasks: TaskTables,
-    of_tracks: Vec<ColumnsBuilder>,
+    tracks: Vec<ColumnsBuilder>,
     activities: ActivityNumbers,
     /// Storage of long tracks, if not in memory.
     parts: Option<FileParts>,
@@ -38,10 +38,10 @@ pub(crate) struct Tables {
 
 impl Tables {
     fn of(&mut self, track: usize) -> &mut ColumnsBuilder {
-        if track >= self.of_tracks.len() {
-            self.of_tracks.resize_with(track + 1, ColumnsBuilder::default);
+        if track >= self.tracks.len() {
+            self.tracks.resize_with(track + 1, ColumnsBuilder::default);
         }
-        &mut self.of_tracks[track]
+        &mut self.tracks[track]
     }
 
     fn expect(&mut self, track: usize, sections: usize) {
@@ -52,14 +52,14 @@ impl Tables {
 
     #[inline(always)]
     fn store(&mut self, track: usize, rows: &[Row]) {
-        if track >= self.of_tracks.len() {
+        if track >= self.tracks.len() {
             self.of(track);
         }
-        self.of_tracks[track].store(rows, &mut self.activities);
+        self.tracks[track].store(rows, &mut self.activities);
     }
 
     fn amend(&mut self, track: usize, amendment: &Amendment) {
-        if let Some(columns) = self.of_tracks.get_mut(track) {
+        if let Some(columns) = self.tracks.get_mut(track) {
             columns.amend(amendment, &mut self.activities);
         }
     }
@@ -91,7 +91,7 @@ enum Step {
     Expect(usize),
     /// A step for all tracks.
     ExpectTasks(usize),
-    /// Takes so many of the batch's sections.
+    /// Stores the next sections of the batch, of this number.
     Store(usize),
     Amend(Amendment),
 }
@@ -100,25 +100,25 @@ enum Step {
 struct Batch {
     /// Steps with their tracks.
     steps: Vec<(u32, Step)>,
-    /// Sections of those steps that take some.
+    /// Sections of all steps [`Step::Store`], in their order.
     rows: Vec<Row>,
     /// Changes of tasks.
     tasks: Vec<(ThreadIndex, u64, Change)>,
 }
 
-/// A thread that has the tables.
+/// A separate thread that owns the tables.
 #[derive(Debug)]
 pub(crate) struct Beside {
     batch: Batch,
     full: SyncSender<Batch>,
-    /// Batches that were taken, to be filled again.
+    /// Emptied batches, to be filled again.
     empty: Receiver<Batch>,
     thread: JoinHandle<Box<Tables>>,
 }
 
 impl Beside {
     #[inline(always)]
-    fn tell(&mut self, track: usize, step: Step, rows: &[Row]) {
+    fn send(&mut self, track: usize, step: Step, rows: &[Row]) {
         self.batch.steps.push((track as u32, step));
         self.batch.rows.extend_from_slice(rows);
         if self.batch.rows.len() + self.batch.steps.len() >= BATCH {
@@ -127,7 +127,7 @@ impl Beside {
     }
 
     #[inline(always)]
-    fn tell_of_task(&mut self, thread: ThreadIndex, at: u64, change: Change) {
+    fn send_task_change(&mut self, thread: ThreadIndex, at: u64, change: Change) {
         self.batch.tasks.push((thread, at, change));
         if self.batch.tasks.len() >= BATCH {
             self.hand_over();
@@ -162,7 +162,7 @@ fn take_all(mut tables: Box<Tables>, batches: Receiver<Batch>, taken: Sender<Bat
 /// The complete stored data.
 pub(crate) struct Stored {
     pub tasks: TaskTables,
-    pub of_tracks: Vec<ColumnsBuilder>,
+    pub tracks: Vec<ColumnsBuilder>,
     pub activities: Arc<Activities>,
     /// The file that contains them, if any.
     pub file: Option<SharedBytes>,
@@ -182,8 +182,8 @@ impl Default for Storing {
 }
 
 impl Storing {
-    /// Stores later tracks with many expected sections in this file instead of memory. So many columns are
-    /// expected.
+    /// Stores later tracks with many expected sections in this file instead of memory; `columns` is the expected
+    /// number of all columns.
     pub fn in_file(file: Arc<dyn ColumnFile>, columns: usize) -> Storing {
         Storing::Here(Box::new(Tables { parts: Some(FileParts::of(file, columns)), ..Tables::default() }))
     }
@@ -205,61 +205,61 @@ impl Storing {
         }
     }
 
-    /// The track will have no more than about so many sections.
+    /// Announces about how many sections a track has at most.
     pub fn expect(&mut self, track: usize, sections: usize) {
         match self {
             Storing::Here(tables) => tables.expect(track, sections),
-            Storing::Beside(beside) => beside.tell(track, Step::Expect(sections), &[]),
+            Storing::Beside(beside) => beside.send(track, Step::Expect(sections), &[]),
         }
     }
 
-    /// Announces about so many tasks at most.
+    /// Announces about how many tasks there are at most.
     pub fn expect_tasks(&mut self, tasks: usize) {
         match self {
             Storing::Here(tables) => tables.tasks.tasks.expect(tasks),
-            Storing::Beside(beside) => beside.tell(0, Step::ExpectTasks(tasks), &[]),
+            Storing::Beside(beside) => beside.send(0, Step::ExpectTasks(tasks), &[]),
         }
     }
 
-    /// Takes sections of a track, in time order.
+    /// Stores sections of a track, in time order.
     #[inline(always)]
     pub fn store(&mut self, track: usize, rows: &[Row]) {
         match self {
             Storing::Here(tables) => tables.store(track, rows),
-            Storing::Beside(beside) => beside.tell(track, Step::Store(rows.len()), rows),
+            Storing::Beside(beside) => beside.send(track, Step::Store(rows.len()), rows),
         }
     }
 
-    /// A section that was stored was another one.
+    /// Replaces a stored section.
     pub fn amend(&mut self, track: usize, amendment: Amendment) {
         match self {
             Storing::Here(tables) => tables.amend(track, &amendment),
-            Storing::Beside(beside) => beside.tell(track, Step::Amend(amendment), &[]),
+            Storing::Beside(beside) => beside.send(track, Step::Amend(amendment), &[]),
         }
     }
 
-    /// A task changes.
+    /// Applies the change of a task.
     #[inline(always)]
     pub fn task_change(&mut self, thread: ThreadIndex, at: u64, change: Change) {
         match self {
             Storing::Here(tables) => tables.tasks.change(thread, at, change),
-            Storing::Beside(beside) => beside.tell_of_task(thread, at, change),
+            Storing::Beside(beside) => beside.send_task_change(thread, at, change),
         }
     }
 
-    /// No more changes come, and these are joined.
+    /// Completes the tables, with these types and sites joined.
     pub fn finish(self, joined: &Joined) -> Stored {
         let mut tables = match self {
             Storing::Here(tables) => tables,
             Storing::Beside(beside) => beside.finish(),
         };
-        tables.of_tracks.iter_mut().for_each(|columns| columns.complete(joined));
+        tables.tracks.iter_mut().for_each(|columns| columns.complete(joined));
         tables.tasks.complete(joined);
         // The activity of CPUs without a thread.
         tables.activities.number(State::Idle, Place::UNKNOWN);
         Stored {
             tasks: tables.tasks,
-            of_tracks: tables.of_tracks,
+            tracks: tables.tracks,
             activities: Arc::new(tables.activities.finish().joined(joined)),
             file: tables.parts.as_ref().and_then(FileParts::shared),
         }

@@ -12,10 +12,10 @@ pub enum SystemCause {
     NoCpu,
     /// The job's own threads had all CPUs that it may use.
     MoreWorkers,
-    /// None: the thread was blocked in the kernel, in code of the program. That code alone is to blame, and others wait
-    /// for the thread as for a running one; its sections are cut like those of the other causes.
+    /// The system is not the cause: the thread was blocked in the kernel, in code of the program. That code alone is to
+    /// blame, and others wait for the thread as for a running one; its sections are cut like those of the other causes.
     Blocked,
-    /// None either: the thread waited for a device in a call, in code of the program.
+    /// The system is not the cause: the thread waited for a device in a call, in code of the program.
     Device,
 }
 
@@ -24,7 +24,7 @@ impl SystemCause {
     pub const ALL: [SystemCause; 4] =
         [SystemCause::NoCpu, SystemCause::MoreWorkers, SystemCause::Blocked, SystemCause::Device];
 
-    /// The state of a worker that loses its time to it.
+    /// The state of a worker in time with this cause.
     pub const fn state(self) -> State {
         match self {
             SystemCause::NoCpu => State::OutOfCpu,
@@ -54,7 +54,7 @@ pub struct SystemTime {
 }
 
 impl SystemTime {
-    /// The thread's section, for a section of its track.
+    /// The section of the thread's track, changed by the cause.
     pub(crate) fn section(&self, under: &Section) -> Section {
         Section { state: self.cause.state(), object: ObjectIndex::NONE, ..*under }
     }

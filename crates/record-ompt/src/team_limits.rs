@@ -20,8 +20,8 @@ struct Getters {
 fn getters() -> Option<&'static Getters> {
     static GETTERS: OnceLock<Option<Getters>> = OnceLock::new();
     let find = |name: &CStr| {
-        // The version is that of LLVM's runtime and Intel's: GCC's may be loaded, too. SAFETY: looks up C
-        // strings.
+        // LLVM's and Intel's runtime have this version, GCC's, which may be loaded too, has not. SAFETY: looks up
+        // C strings.
         let function = unsafe { libc::dlvsym(libc::RTLD_DEFAULT, name.as_ptr(), c"VERSION".as_ptr()) };
         // SAFETY: OpenMP declares these functions so.
         (!function.is_null()).then(|| unsafe { core::mem::transmute::<*mut libc::c_void, Getter>(function) })
@@ -36,7 +36,7 @@ fn getters() -> Option<&'static Getters> {
     GETTERS.get_or_init(all).as_ref()
 }
 
-/// Sites of which the limits were recorded, a bit each, by their low bits.
+/// Sites with recorded limits: one bit each, selected by the site's low bits.
 static RECORDED: [AtomicU64; 64] = [const { AtomicU64::new(0) }; 64];
 
 impl Moment<'_> {

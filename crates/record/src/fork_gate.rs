@@ -220,7 +220,7 @@ mod tests {
     static ALONE: Mutex<()> = Mutex::new(());
 
     #[test]
-    fn an_own_thread_that_wakes_during_a_fork_goes_on_after_it() {
+    fn an_own_thread_that_wakes_during_a_fork_resumes_after_it() {
         let _alone = ALONE.lock().unwrap();
         let (wake, (report, reported)) = (Arc::new(Wake::default()), mpsc::channel());
         let own = Arc::clone(&wake);

@@ -434,8 +434,8 @@ fn ready_made_sinks_are_loaded_by_the_environment() {
 }
 
 #[test]
-fn a_sink_that_panics_is_unloaded_and_one_that_raises_events_is_not_heard() {
-    const NAME: &str = "a_sink_that_panics_is_unloaded_and_one_that_raises_events_is_not_heard";
+fn a_panicking_sink_is_unloaded_and_events_raised_by_a_sink_are_ignored() {
+    const NAME: &str = "a_panicking_sink_is_unloaded_and_events_raised_by_a_sink_are_ignored";
     struct Panics(u32);
     impl Sink for Panics {
         fn event(&mut self, _: &LiveEvent<'_>) {

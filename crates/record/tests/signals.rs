@@ -80,8 +80,8 @@ fn events_of_a_handler_are_in_the_interrupted_stream() {
 }
 
 #[test]
-fn a_crash_handler_that_interrupts_the_recorder_is_still_heard() {
-    const NAME: &str = "a_crash_handler_that_interrupts_the_recorder_is_still_heard";
+fn events_of_a_crash_handler_that_interrupts_the_recorder_are_kept() {
+    const NAME: &str = "events_of_a_crash_handler_that_interrupts_the_recorder_are_kept";
     if let Some(directory) = role() {
         start(&directory);
         assert!(attach());

@@ -47,7 +47,7 @@ fn both_orders_of_delivery_give_the_same_and_hold_one_and_eight_records() {
 }
 
 #[test]
-fn a_queue_that_is_stuck_holds_back_no_other() {
+fn a_blocked_queue_does_not_delay_other_queues() {
     let mut reorder = Reorder::new(Limits { held_records: 4096, ..Limits::default() });
     let (stuck, busy) = (reorder.add_queue(QueueOrder::InOrder), reorder.add_queue(QueueOrder::InOrder));
     let mut released = [0u64; 2];

@@ -121,11 +121,11 @@ impl Generator {
         }
         let end = self.longest_at + 10_000;
         for thread in 0..self.workers.len() as u32 {
-            self.tell(ThreadIndex(thread), end, Change::ThreadEnds);
+            self.change(ThreadIndex(thread), end, Change::ThreadEnds);
         }
     }
 
-    fn tell(&mut self, thread: ThreadIndex, at: u64, change: Change) {
+    fn change(&mut self, thread: ThreadIndex, at: u64, change: Change) {
         self.builder.event(thread, at);
         self.builder.change(thread, at, change);
         self.events += 1;
@@ -145,42 +145,46 @@ impl Generator {
         match self.workers[worker].phase {
             Phase::Starts => {
                 let region = RegionIndex(process as u32);
-                self.tell(thread, at, Change::ThreadIs(ThreadKind::Worker));
+                self.change(thread, at, Change::ThreadIs(ThreadKind::Worker));
                 if worker.is_multiple_of(self.shape.team.max(1)) {
                     let (parent, requested) = (RegionIndex::NONE, self.shape.team as u32);
-                    self.tell(thread, at, Change::RegionBegins { region, parent, site: site(0), requested });
+                    self.change(
+                        thread,
+                        at,
+                        Change::RegionBegins { region, parent, site: site(0), requested },
+                    );
                 }
-                self.tell(thread, at, Change::ThreadWorks);
+                self.change(thread, at, Change::ThreadWorks);
                 let section = self.section(worker, State::ImplicitTask, Place::site(site(0)));
-                self.tell(thread, at, Change::Becomes(section));
+                self.change(thread, at, Change::Becomes(section));
                 self.workers[worker].phase = Phase::Looks;
                 3_000
             }
             Phase::Looks => self.look(at, thread),
             Phase::Runs => {
                 let task = self.workers[worker].task.take().unwrap_or(TaskIndex::NONE);
-                self.tell(thread, at, Change::TaskEnds { task });
+                self.change(thread, at, Change::TaskEnds { task });
                 let section = self.section(worker, State::Scheduling, Place::site(site(1)));
-                self.tell(thread, at, Change::Becomes(section));
+                self.change(thread, at, Change::Becomes(section));
                 self.workers[worker].phase = Phase::Looks;
                 200 + self.dice.below(600)
             }
             Phase::Waits => {
                 let section = self.section(worker, State::Scheduling, Place::site(site(1)));
-                self.tell(thread, at, Change::Becomes(section));
+                self.change(thread, at, Change::Becomes(section));
                 self.workers[worker].phase = Phase::Looks;
                 300
             }
             Phase::WantsLock => {
                 let object = ObjectIndex(process as u32);
-                self.tell(thread, at, Change::Acquires { object, site: site(3) });
+                self.change(thread, at, Change::Acquires { object, site: site(3) });
                 let section = self.section(worker, State::Task, Place::of_type(self.ty(process, 3)));
-                self.tell(thread, at, Change::Becomes(section));
+                self.change(thread, at, Change::Becomes(section));
                 self.workers[worker].phase = Phase::HasLock;
                 500 + self.dice.below(3_000)
             }
             Phase::HasLock => {
-                self.tell(thread, at, Change::Releases { object: ObjectIndex(process as u32) });
+                self.change(thread, at, Change::Releases { object: ObjectIndex(process as u32) });
                 self.workers[worker].phase = Phase::Runs;
                 1_000
             }
@@ -194,7 +198,7 @@ impl Generator {
         let first_of_team = worker.is_multiple_of(self.shape.team.max(1));
         if self.dice.below(400_000) == 0 {
             let events = 1 + self.dice.below(500);
-            self.tell(thread, at, Change::Lost { events, lasts: false });
+            self.change(thread, at, Change::Lost { events, lasts: false });
         }
         if self.ready[process].len() < 4 * self.shape.team && (first_of_team || self.dice.below(10) < 7) {
             let number = self.next_type();
@@ -203,11 +207,11 @@ impl Generator {
             self.tasks_of[process] += 1;
             self.numbers.push(self.tasks_of[process]);
             let (parent, region) = (TaskIndex::NONE, RegionIndex(process as u32));
-            self.tell(thread, at, Change::TaskCreated { task, ty, parent, region });
+            self.change(thread, at, Change::TaskCreated { task, ty, parent, region });
             if number == 3 || number == 1 {
                 for kind in [1, 2] {
                     let address = 0x1000 + 64 * self.dice.below(64);
-                    self.tell(thread, at, Change::TaskDepends { task, address, kind });
+                    self.change(thread, at, Change::TaskDepends { task, address, kind });
                 }
             }
             self.ready[process].push((task, number));
@@ -218,9 +222,9 @@ impl Generator {
         match chosen {
             Some((task, number)) if self.dice.below(50) > 0 => {
                 self.workers[worker].task = Some(task);
-                self.tell(thread, at, Change::TaskStarts { task });
+                self.change(thread, at, Change::TaskStarts { task });
                 let section = self.section(worker, State::Task, Place::of_type(self.ty(process, number)));
-                self.tell(thread, at, Change::Becomes(section));
+                self.change(thread, at, Change::Becomes(section));
                 self.workers[worker].phase = Phase::Runs;
                 let body = spread(&mut self.dice, BODY_NS[number]);
                 if number == 3 && self.dice.below(60) == 0 {
@@ -231,7 +235,7 @@ impl Generator {
                         Place::site(SiteIndex(process as u32 * SITES + 3)),
                     );
                     section.object = ObjectIndex(process as u32);
-                    self.tell(thread, at + 50, Change::Becomes(section));
+                    self.change(thread, at + 50, Change::Becomes(section));
                     return 100 + spread(&mut self.dice, 4_000);
                 }
                 body
@@ -241,7 +245,7 @@ impl Generator {
                 let state = if self.dice.below(3) == 0 { State::Taskwait } else { State::Barrier };
                 let site = SiteIndex(process as u32 * SITES + 2);
                 let section = self.section(worker, state, Place::site(site));
-                self.tell(thread, at, Change::Becomes(section));
+                self.change(thread, at, Change::Becomes(section));
                 self.workers[worker].phase = Phase::Waits;
                 // One wait in five hundred is a hundred times longer than the others.
                 let mean = if self.dice.below(500) == 0 { 400_000 } else { 4_000 };

@@ -20,7 +20,7 @@ fn iterations() -> usize {
 }
 
 /// Prints the counts for `make soak-input`, which sums them.
-fn tell_inputs() {
+fn print_inputs() {
     println!("\ninputs: {}", iterations());
 }
 
@@ -95,7 +95,7 @@ fn random_bytes_as_events() {
         stream.write(root.path()).unwrap();
         swallow(root.path());
     });
-    tell_inputs();
+    print_inputs();
 }
 
 /// Events with declared codes and random payloads reach deeper than random bytes.
@@ -128,7 +128,7 @@ fn random_sequences_of_declared_events() {
         streams.iter().for_each(|stream| drop(stream.write(root.path()).unwrap()));
         swallow(root.path());
     });
-    tell_inputs();
+    print_inputs();
 }
 
 /// Bits flipped, bytes replaced, files cut, jumbo sizes near 2^32, clocks near 2^64.
@@ -155,7 +155,7 @@ fn damaged_streams() {
         valid_stream(2).write(root.path()).unwrap();
         swallow(root.path());
     });
-    tell_inputs();
+    print_inputs();
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn damaged_metadata() {
         std::fs::write(directory.join("stream.json"), text).unwrap();
         swallow(root.path());
     });
-    tell_inputs();
+    print_inputs();
 }
 
 #[test]

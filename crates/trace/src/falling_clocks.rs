@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn many_falls_take_little_memory_and_hide_none() {
+    fn many_falls_take_little_memory_and_all_are_covered() {
         let mut falls = Falls::default();
         for number in 0..3 * MAX_FALLS as i64 {
             falls.add(10 * number, 10 * number + 5);

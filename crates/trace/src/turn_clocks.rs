@@ -13,8 +13,8 @@ pub(crate) type ThreadCodes = CodeMap<()>;
 pub(crate) fn thread_codes() -> &'static ThreadCodes {
     static CODES: LazyLock<Box<ThreadCodes>> = LazyLock::new(|| {
         let events = MODELS.iter().flat_map(|model| model.events);
-        let of_thread = events.filter(|event| event.scope == Scope::Thread);
-        Box::new(CodeMap::new((), of_thread.map(|event| (event.code, ()))))
+        let thread_codes = events.filter(|event| event.scope == Scope::Thread);
+        Box::new(CodeMap::new((), thread_codes.map(|event| (event.code, ()))))
     });
     &CODES
 }
@@ -22,7 +22,7 @@ pub(crate) fn thread_codes() -> &'static ThreadCodes {
 /// The clocks of one file, uncorrected.
 #[derive(Debug)]
 pub(crate) struct TurnClocks {
-    of_thread: &'static ThreadCodes,
+    thread_codes: &'static ThreadCodes,
     /// Clocks of the first event, and of those that have a turn.
     clocks: RisingClocks,
     /// Whether the first event is here for being the first only.
@@ -36,19 +36,19 @@ impl TurnClocks {
         // Twice the space needed if every fourth event has a turn. Unused space costs nothing; moving the
         // clocks while they grow does.
         let _ = clocks.bytes.try_reserve_exact(file_bytes / 16);
-        TurnClocks { of_thread: thread_codes(), clocks, first_has_no_turn: false }
+        TurnClocks { thread_codes: thread_codes(), clocks, first_has_no_turn: false }
     }
 
     /// Takes the first event.
     pub(crate) fn first(&mut self, code: Code, clock: i64) {
-        self.first_has_no_turn = self.of_thread.get(code).is_some();
+        self.first_has_no_turn = self.thread_codes.get(code).is_some();
         self.clocks.push(clock);
     }
 
     /// Takes a later event.
     #[inline(always)]
     pub(crate) fn later(&mut self, code: Code, clock: i64) {
-        if self.of_thread.get(code).is_none() {
+        if self.thread_codes.get(code).is_none() {
             self.clocks.push(clock);
         }
     }

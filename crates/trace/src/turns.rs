@@ -66,7 +66,7 @@ enum Later<'a> {
 
 struct PassedTurns<'a> {
     events: ThreadEvents<'a>,
-    of_thread: &'static ThreadCodes,
+    thread_codes: &'static ThreadCodes,
     /// Whether all events have a turn.
     all: bool,
     last: i64,
@@ -80,7 +80,7 @@ impl Iterator for PassedTurns<'_> {
         self.last = self.events.peek_clock_ns()?.max(self.last);
         self.events.next();
         if !self.all {
-            self.events.pass_until(|code| self.of_thread.get(code).is_none());
+            self.events.pass_until(|code| self.thread_codes.get(code).is_none());
         }
         Some(self.last)
     }
@@ -94,8 +94,8 @@ impl<'a> Turns<'a> {
             let later = match stream.turn_clocks().filter(|_| !all) {
                 Some(clocks) => Later::Known(clocks),
                 None => {
-                    let (events, of_thread) = (stream.events(), thread_codes());
-                    Later::Passed(PassedTurns { events, of_thread, all, last: i64::MIN })
+                    let (events, thread_codes) = (stream.events(), thread_codes());
+                    Later::Passed(PassedTurns { events, thread_codes, all, last: i64::MIN })
                 }
             };
             Lane { later, ahead: Vec::new(), taken: 0, count, ended: false }

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_in_teams_for_nobody_is_of_the_runtime() {
+    fn waits_in_teams_without_a_culprit_count_as_runtime_overhead() {
         let states = [(State::Task, 100), (State::Barrier, 200), (State::ForkJoin, 10)];
         let findings = [finding("F1", (Cause::Wait, Blamed::Nobody), &[(State::Barrier, 200)])];
         let found = largest(&states, 200, &findings).unwrap();

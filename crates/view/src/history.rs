@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equally_large_types_the_first_are_kept() {
+    fn the_first_of_equally_large_types_are_kept() {
         let mut dated = runs(&[1e9], true);
         for number in 0..20 {
             dated[0].numbers.numbers.insert((Group::TaskType, format!("type {number:02}")), 1000.0);

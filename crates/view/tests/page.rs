@@ -123,15 +123,15 @@ fn a_section_with_lost_events_is_marked() {
     let mut builder = ExecutionBuilder::new();
     let process = builder.add_process("node1.1", 1);
     let thread = builder.add_thread(process, 1);
-    let mut tell = |at, change| {
+    let mut change = |at, change| {
         builder.event(thread, at);
         builder.change(thread, at, change);
     };
-    tell(10, Change::Becomes(Section::of(State::Serial)));
-    tell(500, Change::Becomes(Section::of(State::Task)));
-    tell(1000, Change::Lost { events: 7, lasts: false });
-    tell(2000, Change::Becomes(Section::of(State::Barrier)));
-    tell(3000, Change::ThreadEnds);
+    change(10, Change::Becomes(Section::of(State::Serial)));
+    change(500, Change::Becomes(Section::of(State::Task)));
+    change(1000, Change::Lost { events: 7, lasts: false });
+    change(2000, Change::Becomes(Section::of(State::Barrier)));
+    change(3000, Change::ThreadEnds);
     let page = page_of(builder.finish());
     let lost = |at: u64| page.section_at(thread, at - 10).unwrap().lost_events;
     assert_eq!([lost(100), lost(700), lost(2500)], [None, Some(7), None]);
@@ -265,19 +265,19 @@ fn labelled(label: &str) -> Execution {
     let process = builder.add_process("node1.1", 1);
     let thread = builder.add_thread(process, 1);
     builder.define(Definition::Type { ty: TypeIndex(0), process, label });
-    let mut tell = |at, change| {
+    let mut change = |at, change| {
         builder.event(thread, at);
         builder.change(thread, at, change);
     };
     let (task, ty) = (TaskIndex(0), TypeIndex(0));
     let region = taskscope_execution::RegionIndex::NONE;
-    tell(10, Change::ThreadWorks);
-    tell(20, Change::TaskCreated { task, ty, parent: TaskIndex::NONE, region });
-    tell(30, Change::TaskStarts { task });
-    tell(30, Change::Becomes(Section { task, place: Place::of_type(ty), ..Section::of(State::Task) }));
-    tell(5000, Change::TaskEnds { task });
-    tell(5000, Change::Becomes(Section::of(State::Serial)));
-    tell(6000, Change::ThreadEnds);
+    change(10, Change::ThreadWorks);
+    change(20, Change::TaskCreated { task, ty, parent: TaskIndex::NONE, region });
+    change(30, Change::TaskStarts { task });
+    change(30, Change::Becomes(Section { task, place: Place::of_type(ty), ..Section::of(State::Task) }));
+    change(5000, Change::TaskEnds { task });
+    change(5000, Change::Becomes(Section::of(State::Serial)));
+    change(6000, Change::ThreadEnds);
     builder.finish()
 }
 

@@ -134,7 +134,7 @@ fn the_server_returns_rows_values_and_choices() {
 }
 
 #[test]
-fn of_many_tasks_those_that_ran_longest_have_rows_and_of_deep_stacks_the_outer_levels() {
+fn the_longest_of_many_tasks_and_the_outer_levels_of_deep_stacks_have_rows() {
     let folder = tempfile::tempdir().unwrap();
     let mut thread = InstrumentedThread::new(100, 100)
         .name(0, i::TASK_KIND, &bytes![1_u32, 7_u32], &[b"job", b""])

@@ -54,8 +54,8 @@ pub struct Contexts<'a> {
     task_context: TaskContext,
     table: Vec<Context>,
     by_key: FxHashMap<(u32, Key), ContextId>,
-    of_task: FxHashMap<TaskIndex, ContextId>,
-    of_region: FxHashMap<RegionIndex, ContextId>,
+    task_contexts: FxHashMap<TaskIndex, ContextId>,
+    region_contexts: FxHashMap<RegionIndex, ContextId>,
     /// A creation path that another region of the same construct has.
     path_of_site: FxHashMap<SiteIndex, RegionIndex>,
     /// Modules by process, latest first.
@@ -110,10 +110,10 @@ impl<'a> Contexts<'a> {
         };
         let whole = execution.whole();
         let mut path_of_site = FxHashMap::default();
-        let mut known: Vec<RegionIndex> = whole.samples.of_region.keys().copied().collect();
+        let mut known: Vec<RegionIndex> = whole.samples.region_paths.keys().copied().collect();
         known.sort_unstable();
         for region in known {
-            let has_path = whole.samples.of_region.get(&region).is_some_and(|row| row.path.is_some());
+            let has_path = whole.samples.region_paths.get(&region).is_some_and(|row| row.path.is_some());
             if let Some(row) = whole.regions.get(region.index()).filter(|_| has_path) {
                 path_of_site.entry(row.site).or_insert(region);
             }
@@ -131,8 +131,8 @@ impl<'a> Contexts<'a> {
             task_context,
             table: vec![Context { key: Key::Outside, outer: OUTSIDE, depth: 0, node: ROOT }],
             by_key: FxHashMap::default(),
-            of_task: FxHashMap::default(),
-            of_region: FxHashMap::default(),
+            task_contexts: FxHashMap::default(),
+            region_contexts: FxHashMap::default(),
             path_of_site,
             reuses: modules.iter().map(reuses).collect(),
             modules,
@@ -364,8 +364,8 @@ impl<'a> Contexts<'a> {
         while let Some(inner) = open.pop() {
             outer = self.inner(tree, outer, inner);
             match inner {
-                Wanted::Region(region) => self.of_region.insert(region, outer),
-                Wanted::Task(task) => self.of_task.insert(task, outer),
+                Wanted::Region(region) => self.region_contexts.insert(region, outer),
+                Wanted::Task(task) => self.task_contexts.insert(task, outer),
                 Wanted::Outside => None,
             };
         }
@@ -375,8 +375,8 @@ impl<'a> Contexts<'a> {
     fn known(&self, wanted: Wanted) -> Option<ContextId> {
         match wanted {
             Wanted::Outside => Some(OUTSIDE),
-            Wanted::Region(region) => self.of_region.get(&region).copied(),
-            Wanted::Task(task) => self.of_task.get(&task).copied(),
+            Wanted::Region(region) => self.region_contexts.get(&region).copied(),
+            Wanted::Task(task) => self.task_contexts.get(&task).copied(),
         }
     }
 
@@ -414,11 +414,11 @@ impl<'a> Contexts<'a> {
     /// creator. For another instance only the path counts, unless it was in no region.
     fn path_of_region(&self, region: RegionIndex) -> Option<(PathIndex, RegionIndex, TaskIndex)> {
         let samples = &self.whole.samples;
-        if let Some(row) = samples.of_region.get(&region) {
+        if let Some(row) = samples.region_paths.get(&region) {
             return Some((row.path, row.parent_region, row.parent_task));
         }
         let own = self.whole.regions.get(region.index())?;
-        let other = samples.of_region.get(self.path_of_site.get(&own.site)?)?;
+        let other = samples.region_paths.get(self.path_of_site.get(&own.site)?)?;
         let task = if own.parent.is_some() { TaskIndex::NONE } else { other.parent_task };
         Some((other.path, own.parent, task))
     }
@@ -435,13 +435,13 @@ impl<'a> Contexts<'a> {
             }
             Wanted::Task(task) => {
                 let ty = self.whole.tasks.ty.get(task.index()).copied().unwrap_or(TypeIndex::NONE);
-                let path = samples.of_task.get(&task).copied().unwrap_or(PathIndex::NONE);
+                let path = samples.task_paths.get(&task).copied().unwrap_or(PathIndex::NONE);
                 (Key::Task(ty, path), self.whole.catalog.type_site(ty))
             }
         };
         // Forked by the runtime itself: the bodies of `teams`.
         if let Wanted::Region(region) = inner
-            && samples.of_region.get(&region).is_some_and(|row| !row.path.is_some())
+            && samples.region_paths.get(&region).is_some_and(|row| !row.path.is_some())
         {
             return outer;
         }

@@ -17,7 +17,7 @@ pub(super) struct Ends<'e> {
     pub execution: &'e Execution,
     /// `None` for threads without known facts, for CPUs, and for processes that continue after the selected
     /// part.
-    pub of_threads: Vec<Option<End>>,
+    pub thread_ends: Vec<Option<End>>,
     pub waits: FxHashMap<ThreadIndex, OpenWait>,
     /// Processes in which every thread recorded its end: they ended properly.
     pub proper: Vec<bool>,
@@ -58,12 +58,12 @@ impl<'e> Ends<'e> {
             // The threads of a process that ends properly all end with it.
             Some(End { span, gone: thread.ended && !proper[thread.process.index()] })
         };
-        let of_threads: Vec<Option<End>> = execution.threads.iter().map(end_of).collect();
+        let thread_ends: Vec<Option<End>> = execution.threads.iter().map(end_of).collect();
         let waits_at_end = |end: &End| !end.gone && is_wait(end.span.section.state);
-        if !of_threads.iter().flatten().any(waits_at_end) {
+        if !thread_ends.iter().flatten().any(waits_at_end) {
             return None;
         }
-        let mut ends = Ends { execution, of_threads, waits: FxHashMap::default(), proper };
+        let mut ends = Ends { execution, thread_ends, waits: FxHashMap::default(), proper };
         ends.find_waits();
         Some(ends)
     }
@@ -73,11 +73,11 @@ impl<'e> Ends<'e> {
     }
 
     pub fn end(&self, thread: ThreadIndex) -> Option<&End> {
-        self.of_threads.get(thread.index())?.as_ref()
+        self.thread_ends.get(thread.index())?.as_ref()
     }
 
     pub fn all(&self) -> impl Iterator<Item = (ThreadIndex, &End)> {
-        let all = self.of_threads.iter().enumerate();
+        let all = self.thread_ends.iter().enumerate();
         all.filter_map(|(row, end)| Some((ThreadIndex::of(row), end.as_ref()?)))
     }
 

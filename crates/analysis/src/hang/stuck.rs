@@ -21,14 +21,14 @@ impl Ends<'_> {
         };
         let mut stuck: FxHashSet<ThreadIndex> =
             self.waits.values().filter(|wait| is_sure(wait)).map(|wait| wait.thread).collect();
-        let mut of_processes = vec![Vec::new(); self.proper.len()];
+        let mut by_process = vec![Vec::new(); self.proper.len()];
         for (thread, _) in self.all() {
-            of_processes[self.process(thread).index()].push(thread);
+            by_process[self.process(thread).index()].push(thread);
         }
         loop {
             let is_free = |thread: &&ThreadIndex| {
                 let OpenWait { needs, any, .. } = &self.waits[*thread];
-                let mut never = needs.iter().map(|needed| self.never_comes(*needed, &stuck, &of_processes));
+                let mut never = needs.iter().map(|needed| self.never_comes(*needed, &stuck, &by_process));
                 needs.is_empty() || if *any { never.any(|never| !never) } else { !never.any(|never| never) }
             };
             let free: Vec<ThreadIndex> = stuck.iter().filter(is_free).copied().collect();
@@ -45,7 +45,7 @@ impl Ends<'_> {
         &self,
         needed: Needed,
         stuck: &FxHashSet<ThreadIndex>,
-        of_processes: &[Vec<ThreadIndex>],
+        by_process: &[Vec<ThreadIndex>],
     ) -> bool {
         let is_out =
             |thread: ThreadIndex| stuck.contains(&thread) || self.end(thread).is_some_and(|end| end.gone);
@@ -53,7 +53,7 @@ impl Ends<'_> {
             Needed::Holder { thread, .. } | Needed::Member(thread) => is_out(thread),
             Needed::Task(_, thread) => thread.is_some() && is_out(thread),
             Needed::Rank { process, .. } => process.is_some_and(|process| {
-                let own = of_processes.get(process.index()).map_or(&[][..], Vec::as_slice);
+                let own = by_process.get(process.index()).map_or(&[][..], Vec::as_slice);
                 let has_no_work = |thread| self.end(thread).is_some_and(|end| self.has_no_work(end));
                 let is_over = |thread: &ThreadIndex| is_out(*thread) || has_no_work(*thread);
                 !own.is_empty() && (self.proper[process.index()] || own.iter().all(is_over))

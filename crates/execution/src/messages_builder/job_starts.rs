@@ -17,7 +17,7 @@ pub(super) fn starts_job(function: u32) -> bool {
 #[derive(Debug, Default)]
 pub(super) struct Starts {
     /// By the number of the launcher's job: processes and their calls.
-    pub of_job: FxHashMap<u64, Vec<(ProcessIndex, u32)>>,
+    pub by_job: FxHashMap<u64, Vec<(ProcessIndex, u32)>>,
     /// Processes to which the library gave another place than the launcher.
     pub contradicted: FxHashSet<ProcessIndex>,
 }
@@ -33,7 +33,7 @@ impl Starts {
     /// Notes the row of a call that starts the job of a process; `u32::MAX` if it is not known.
     pub fn add(&mut self, job: u64, process: ProcessIndex, call: u32) {
         if call != u32::MAX {
-            self.of_job.entry(job).or_default().push((process, call));
+            self.by_job.entry(job).or_default().push((process, call));
         }
     }
 }

@@ -16,8 +16,8 @@ impl MessagesBuilder {
         let begins = self.begins.iter().map(|(row, call)| (&parts[*row as usize], *call));
         for (part, row) in ends.chain(begins) {
             let Some(call) = self.communication.calls.get(row as usize) else { continue };
-            // For an operation that need not wait for all, members that arrived before its end count.
-            // The last to begin is mostly the one: those of large operations are not all looked at.
+            // In an operation that need not wait for all, only members that arrived before its end count. Mostly
+            // the last to begin is the awaited one, so few members of large operations are examined.
             let mut others = self.communication.awaited(&operations, part, process_of);
             if let Some(latest) = others.find(|other| other.begun <= call.end) {
                 waits.push((row, process_of(latest.thread), latest.begun));
@@ -28,7 +28,7 @@ impl MessagesBuilder {
         }
     }
 
-    /// Calls that wait for calls of other ranks on the same window or port.
+    /// Finds calls that wait for calls of other ranks on the same window or port.
     pub(super) fn find_waits_for_ranks(&mut self, by_rank: &FxHashMap<(u64, u32), ProcessIndex>) {
         let mut concerns: FxHashMap<u64, Vec<Concern>> = FxHashMap::default();
         for concern in std::mem::take(&mut self.concerns) {
@@ -48,8 +48,8 @@ impl MessagesBuilder {
         }
     }
 
-    /// The same for one window or port; its relevant calls are given by their begins, and `calls_of` has those of all processes
-    /// once they are asked for.
+    /// Finds the waits on one window or port, from its relevant calls in the order of their begins. `calls_of` caches
+    /// the calls of all processes.
     fn waits_on_one(
         &self,
         concerns: &[Concern],
@@ -80,7 +80,7 @@ impl MessagesBuilder {
             });
             found.max_by_key(|found| start(found))
         };
-        // Per process: its last groups, with the calls that gave them.
+        // The last groups of each process, with the calls that named them.
         let mut groups: FxHashMap<(ProcessIndex, &str), (u32, Vec<ProcessIndex>)> = FxHashMap::default();
         let mut waits = Vec::new();
         for concern in concerns {
@@ -122,7 +122,7 @@ impl MessagesBuilder {
             };
             let target = process_of_peer(concern).filter(|target| *target != own);
             let found = found.or_else(|| {
-                // Without one that holds the lock: whether the target called MPI.
+                // Without a holder of the lock, the call may have waited until the target called MPI.
                 let target = target.filter(|_| !matches!(function, "Win_start" | "Win_post"))?;
                 let rows = calls_of.get_or_init(|| self.calls_of_processes()).get(&target)?;
                 let next = rows.partition_point(|row| calls[*row as usize].start <= call.start);
@@ -135,7 +135,7 @@ impl MessagesBuilder {
         waits
     }
 
-    /// Calls of each process by their begins, of all of its threads that have a rank's events.
+    /// Calls of each process in the order of their begins, from all of its threads with events of MPI.
     fn calls_of_processes(&self) -> FxHashMap<ProcessIndex, Vec<u32>> {
         let calls = &self.communication.calls;
         let mut rows_of: FxHashMap<ProcessIndex, Vec<u32>> = FxHashMap::default();
@@ -173,8 +173,7 @@ impl MessagesBuilder {
         }
     }
 
-    /// A process that a call needed arrived at this time, if the call lasted so long; of several the last one
-    /// counts.
+    /// Notes the arrival of a process that a call needed, unless the call ended before; the last arrival counts.
     pub(super) fn wait(&mut self, call: u32, kind: PeerWaitKind, culprit: ProcessIndex, until: u64) {
         if let Some(row) = self.communication.calls.get(call as usize)
             && until <= row.end

@@ -19,10 +19,10 @@ impl MessagesBuilder {
     /// Leaves out the jobs whose ranks are not sure, and all jobs of launchers as sets of members.
     pub(super) fn leave_out_unsure_starts(&mut self) {
         let (ranks, contradicted) = (&self.communication.ranks, &self.starts.contradicted);
-        for job in self.starts.of_job.keys() {
+        for job in self.starts.by_job.keys() {
             self.communication.members.remove(job);
         }
-        self.starts.of_job.retain(|_, starts| {
+        self.starts.by_job.retain(|_, starts| {
             let mut sizes = FxHashSet::default();
             let mut known = FxHashSet::default();
             starts.iter().all(|(process, _)| {
@@ -36,7 +36,7 @@ impl MessagesBuilder {
     /// The ranks that have not come to the start of the job in these calls, which have not ended.
     pub(super) fn missing_at_start(&self, is_open: impl Fn(u32) -> bool) -> Vec<(u32, Awaited)> {
         let mut awaited = Vec::new();
-        for starts in self.starts.of_job.values() {
+        for starts in self.starts.by_job.values() {
             let rank_of = |process: &ProcessIndex| self.communication.ranks.get(&process.0);
             let came: FxHashSet<u32> =
                 starts.iter().filter_map(|(process, _)| Some(rank_of(process)?.rank)).collect();
@@ -56,7 +56,7 @@ impl MessagesBuilder {
     /// Waits for the last process that came to the start of the job.
     pub(super) fn find_waits_at_starts(&mut self) {
         let mut waits = Vec::new();
-        for starts in self.starts.of_job.values() {
+        for starts in self.starts.by_job.values() {
             let call_of = |call: u32| self.communication.calls.get(call as usize);
             let mut began: Vec<(u64, ProcessIndex)> =
                 starts.iter().filter_map(|(process, call)| Some((call_of(*call)?.start, *process))).collect();

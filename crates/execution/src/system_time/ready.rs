@@ -83,7 +83,7 @@ pub(super) struct ReadyTasks {
 /// The facts of all tasks of a run that decide when they are ready.
 pub(super) struct TaskFacts {
     /// By process: the tasks whose times are known, of its threads.
-    of_process: Vec<Vec<TaskIndex>>,
+    by_process: Vec<Vec<TaskIndex>>,
     /// As of [`ends_before`].
     after: Vec<u64>,
     /// As of [`takeable_types`].
@@ -97,17 +97,17 @@ impl TaskFacts {
         let tasks = &execution.tasks;
         let takeable = takeable_types(execution);
         let lossy = lossy_processes(execution);
-        let mut of_process = vec![Vec::new(); execution.processes.len()];
+        let mut by_process = vec![Vec::new(); execution.processes.len()];
         for (row, (creator, ty)) in tasks.creator.iter().zip(&tasks.ty).enumerate() {
             let process = execution.threads.get(creator.index()).map(|thread| thread.process);
             let process = process.filter(|process| !lossy.contains(process));
-            if let Some(own) = process.and_then(|process| of_process.get_mut(process.index()))
+            if let Some(own) = process.and_then(|process| by_process.get_mut(process.index()))
                 && takeable.get(ty.index()).copied().unwrap_or(false)
             {
                 own.push(TaskIndex::of(row));
             }
         }
-        TaskFacts { of_process, after: ends_before(execution), takeable, lossy }
+        TaskFacts { by_process, after: ends_before(execution), takeable, lossy }
     }
 
     /// Whether it is not known when a task of OpenMP was ready, although it waited for a worker.
@@ -231,7 +231,7 @@ impl ReadyTasks {
     ) {
         let tasks = &execution.tasks;
         let mut times: Vec<PoolTimes> = vec![PoolTimes::default(); self.pools()];
-        let own = processes.iter().filter_map(|process| facts.of_process.get(process.index()));
+        let own = processes.iter().filter_map(|process| facts.by_process.get(process.index()));
         for task in own.flatten().copied() {
             let row = task.index();
             let (created, began) = (tasks.created[row], tasks.began[row]);

@@ -40,13 +40,13 @@ impl Code {
 #[derive(Default)]
 pub(super) struct Codes {
     pub(super) rows: Vec<Code>,
-    of_section: FxHashMap<(State, Place), u32>,
+    section_codes: FxHashMap<(State, Place), u32>,
     /// By queue or list of calls (with the upper bit), name and kind.
-    of_device: FxHashMap<(u32, u32, u32), u32>,
+    device_codes: FxHashMap<(u32, u32, u32), u32>,
     doubts: [u32; Doubt::ALL.len() + 1],
-    of_wait: FxHashMap<(ObjectIndex, SiteIndex, WaitOutcome), u32>,
+    wait_codes: FxHashMap<(ObjectIndex, SiteIndex, WaitOutcome), u32>,
     /// By function, and whether the operation is complete.
-    of_collective: FxHashMap<(u32, bool), u32>,
+    collective_codes: FxHashMap<(u32, bool), u32>,
     pub(super) objects: FxHashMap<ObjectIndex, String>,
     /// The thread of the last section of each task.
     pub(super) last_thread: Vec<ThreadIndex>,
@@ -108,7 +108,7 @@ impl Codes {
         for CutSpan { span, .. } in sections_of(execution, thread) {
             let Section { state, place, task, object, .. } = span.section;
             self.sections += 1;
-            self.of_section.entry((state, place)).or_insert_with(|| {
+            self.section_codes.entry((state, place)).or_insert_with(|| {
                 let ty = names.code(state, place);
                 let label = state.label().to_owned();
                 let name = if ty.name.is_empty() { label.clone() } else { ty.name };
@@ -138,7 +138,7 @@ impl Codes {
 
     fn add_operation(&mut self, queue_number: u32, queue: &Queue, operation: &Operation) {
         let rows = &mut self.rows;
-        self.of_device.entry((queue_number, operation.name, operation.kind)).or_insert_with(|| {
+        self.device_codes.entry((queue_number, operation.name, operation.kind)).or_insert_with(|| {
             let function = queue.name_of(operation.name).to_owned();
             let (name, kind) = (queue.shown_name(operation).to_owned(), operation.kind_name().to_owned());
             rows.push(Code { name, kind, function, ..Code::default() });
@@ -149,7 +149,7 @@ impl Codes {
     fn add_calls(&mut self, number: u32, thread: &CallThread) {
         for call in &thread.calls {
             let rows = &mut self.rows;
-            self.of_device.entry((number | CALLS, call.name, call.kind)).or_insert_with(|| {
+            self.device_codes.entry((number | CALLS, call.name, call.kind)).or_insert_with(|| {
                 let name = thread.names.get(call.name as usize).filter(|name| !name.is_empty());
                 let name = name.cloned().unwrap_or_else(|| "call".to_owned());
                 rows.push(Code { name, kind: "device call".to_owned(), ..Code::default() });
@@ -162,7 +162,7 @@ impl Codes {
         for wait in &execution.thread_waits.waits {
             let objects = &mut self.objects;
             let name = objects.entry(wait.object).or_insert_with(|| names.object(wait.object)).clone();
-            self.of_wait.entry((wait.object, wait.site, wait.outcome)).or_insert_with(|| {
+            self.wait_codes.entry((wait.object, wait.site, wait.outcome)).or_insert_with(|| {
                 let place = names.site(wait.site);
                 let kind = match wait.outcome {
                     WaitOutcome::Done => "wait for a thread",
@@ -186,7 +186,7 @@ impl Codes {
     fn add_collectives(&mut self, execution: &Execution) {
         for part in &execution.communication.participations {
             let is_complete = part.completed != NO_TIME;
-            self.of_collective.entry((part.function, is_complete)).or_insert_with(|| {
+            self.collective_codes.entry((part.function, is_complete)).or_insert_with(|| {
                 let function = FUNCTIONS.get(part.function as usize).copied().unwrap_or("operation");
                 let kind = if is_complete { "collective operation" } else { "collective operation: open" };
                 let (name, kind) = (format!("MPI_{function}"), kind.to_owned());
@@ -198,24 +198,24 @@ impl Codes {
 
     pub(super) fn of_wait(&self, wait: &ThreadWait) -> u32 {
         let key = (wait.object, wait.site, wait.outcome);
-        self.of_wait.get(&key).copied().unwrap_or(self.doubts[0])
+        self.wait_codes.get(&key).copied().unwrap_or(self.doubts[0])
     }
 
     pub(super) fn of_collective(&self, part: &Participation) -> u32 {
         let key = (part.function, part.completed != NO_TIME);
-        self.of_collective.get(&key).copied().unwrap_or(self.doubts[0])
+        self.collective_codes.get(&key).copied().unwrap_or(self.doubts[0])
     }
 
     pub(super) fn of_section(&self, state: State, place: Place) -> u32 {
-        self.of_section.get(&(state, place)).copied().unwrap_or(self.doubts[0])
+        self.section_codes.get(&(state, place)).copied().unwrap_or(self.doubts[0])
     }
 
     pub(super) fn of_operation(&self, queue: u32, operation: &Operation) -> u32 {
-        self.of_device.get(&(queue, operation.name, operation.kind)).copied().unwrap_or(self.doubts[0])
+        self.device_codes.get(&(queue, operation.name, operation.kind)).copied().unwrap_or(self.doubts[0])
     }
 
     pub(super) fn of_call(&self, list: u32, name: u32, kind: u32) -> u32 {
-        self.of_device.get(&(list | CALLS, name, kind)).copied().unwrap_or(self.doubts[0])
+        self.device_codes.get(&(list | CALLS, name, kind)).copied().unwrap_or(self.doubts[0])
     }
 
     /// The code of a doubt; of lost events without one.

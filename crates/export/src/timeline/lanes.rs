@@ -63,9 +63,9 @@ pub(super) struct Lanes {
     pub(super) rows: Vec<Lane>,
     /// Rows of operations, calls, doubts, waits or parts in collective operations in the order of time, for each lane.
     pub(super) intervals: Vec<Vec<u32>>,
-    of_thread: Vec<u32>,
+    thread_lanes: Vec<u32>,
     /// The lane of each wait of a thread; `u32::MAX` of one that is not shown.
-    of_wait: Vec<u32>,
+    wait_lanes: Vec<u32>,
     marks: FxHashMap<ThreadIndex, Vec<Mark>>,
     pub(super) dropped: Vec<Loss>,
 }
@@ -143,8 +143,8 @@ impl Lanes {
         let mut lanes = Lanes {
             rows: Vec::new(),
             intervals: Vec::new(),
-            of_thread: Vec::new(),
-            of_wait: vec![u32::MAX; execution.thread_waits.waits.len()],
+            thread_lanes: Vec::new(),
+            wait_lanes: vec![u32::MAX; execution.thread_waits.waits.len()],
             marks: marks_of(execution),
             dropped: Vec::new(),
         };
@@ -152,7 +152,7 @@ impl Lanes {
         let beside = Beside::of(execution);
         let mut order: Vec<ThreadIndex> = (0..execution.threads.len() as u32).map(ThreadIndex).collect();
         execution.sort_by_rank(&mut order);
-        lanes.of_thread = vec![u32::MAX; order.len()];
+        lanes.thread_lanes = vec![u32::MAX; order.len()];
         for thread in order {
             lanes.add_thread(execution, thread, &beside);
         }
@@ -194,7 +194,7 @@ impl Lanes {
             ThreadKind::Cpu => row.name.clone(),
             _ => format!("{} ({})", row.name, row.tid),
         };
-        self.of_thread[thread.index()] = self.rows.len() as u32;
+        self.thread_lanes[thread.index()] = self.rows.len() as u32;
         let (first, last) = (row.track.start(), row.track.end());
         let name = if row.worker { plain.clone() } else { format!("{plain}{NOT_A_WORKER}") };
         self.rows.push(Lane { kind, process: row.process, name, first, last });
@@ -208,7 +208,7 @@ impl Lanes {
         let name = format!("waits: {plain}");
         self.add_spread(waits, row.process, &name, |lane| LaneKind::Waits(thread, lane));
         for lane in first..self.rows.len() {
-            self.intervals[lane].iter().for_each(|wait| self.of_wait[*wait as usize] = lane as u32);
+            self.intervals[lane].iter().for_each(|wait| self.wait_lanes[*wait as usize] = lane as u32);
         }
         let parts = beside.collectives.get(&thread).cloned().unwrap_or_default();
         let name = format!("collective operations: {plain}");
@@ -222,7 +222,7 @@ impl Lanes {
 
     /// The lane of a wait of a thread, by its row; `u32::MAX` if it has none.
     pub(super) fn of_wait(&self, wait: usize) -> u32 {
-        self.of_wait.get(wait).copied().unwrap_or(u32::MAX)
+        self.wait_lanes.get(wait).copied().unwrap_or(u32::MAX)
     }
 
     fn add_spread(
@@ -258,7 +258,7 @@ impl Lanes {
 
     /// The lane of a thread; `u32::MAX` if it has none.
     pub(super) fn of_thread(&self, thread: ThreadIndex) -> u32 {
-        self.of_thread.get(thread.index()).copied().unwrap_or(u32::MAX)
+        self.thread_lanes.get(thread.index()).copied().unwrap_or(u32::MAX)
     }
 }
 

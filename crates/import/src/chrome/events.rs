@@ -171,9 +171,9 @@ impl<'e, 'a> Reader<'e, 'a> {
         let domain = if category.is_empty() { name } else { category };
         let domain = self.run.domain(if domain.is_empty() { "flow" } else { domain });
         let key = format!("{}\0{category}\0{name}", key_text(id));
-        let of_device = FLOWS_OF_DEVICES.contains(&category);
+        let is_device = FLOWS_OF_DEVICES.contains(&category);
         let to_next = phase == Phase::End && row.bp.as_deref() != Some("e");
-        self.flows.push(FlowHalf { key, at, phase, number, lane, domain, of_device, to_next });
+        self.flows.push(FlowHalf { key, at, phase, number, lane, domain, is_device, to_next });
         Ok(())
     }
 

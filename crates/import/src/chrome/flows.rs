@@ -25,7 +25,7 @@ pub(super) struct FlowHalf {
     pub lane: u32,
     pub domain: u32,
     /// Whether its category is Kineto's of calls and operations.
-    pub of_device: bool,
+    pub is_device: bool,
     /// Whether it belongs to the next section, not to the one around it.
     pub to_next: bool,
 }
@@ -41,7 +41,7 @@ pub(super) fn add_flows(
     let mut begins_of: FxHashMap<u32, Vec<u64>> = FxHashMap::default();
     for group in halves.chunk_by(|a, b| a.key == b.key) {
         let concerns_device = |half: &FlowHalf| lanes[half.lane as usize].queue.is_some();
-        if group.iter().any(|half| half.of_device || concerns_device(half)) {
+        if group.iter().any(|half| half.is_device || concerns_device(half)) {
             let why = "submissions come from the correlations of calls";
             run.losses.add("flows of device operations", why, || place(group[0].number));
             continue;

@@ -62,16 +62,16 @@ pub fn import(files: &[PathBuf], root: &Path, options: &Options) -> Result<Impor
     };
     for (q, queue) in plan.queues.iter().enumerate() {
         for (seq, row) in queue.operations.iter().enumerate() {
-            let of_row = &table.rows[*row as usize];
+            let record = &table.rows[*row as usize];
             // Without that, an operation may have started at any time.
-            let earliest_start = of_row.append.unwrap_or(0);
+            let earliest_start = record.append.unwrap_or(0);
             let notice = Notice {
                 queue: QueueIndex(q as u32),
                 seq: seq as u64,
-                thread: of_row.thread_index,
+                thread: record.thread_index,
                 append: earliest_start,
                 earliest_start,
-                detail: Detail { id: of_row.id.unwrap_or(0), amount: u64::from(*row), what: 0 },
+                detail: Detail { id: record.id.unwrap_or(0), amount: u64::from(*row), what: 0 },
             };
             reorder.append(&notice, &mut out);
         }
@@ -79,7 +79,7 @@ pub fn import(files: &[PathBuf], root: &Path, options: &Options) -> Result<Impor
             reorder.no_append_before(QueueIndex(q as u32), u64::MAX, &mut out);
         }
     }
-    for (row, at) in table.rows.iter().zip(&plan.of_row) {
+    for (row, at) in table.rows.iter().zip(&plan.row_places) {
         let completion = Completion {
             queue: QueueIndex(at.queue),
             seq: at.seq,

@@ -60,7 +60,7 @@ pub struct At {
 pub struct Plan {
     pub queues: Vec<PlannedQueue>,
     /// Times by row.
-    pub of_row: Vec<At>,
+    pub row_places: Vec<At>,
 }
 
 /// A row's place of origin: a queue of a device, or a thread if it names no queue.
@@ -83,7 +83,7 @@ impl Plan {
             rows_of_queue[queue as usize].1.push(row as u32);
         }
         let wrapped = ids_wrapped(&table.rows);
-        let mut of_row = vec![At { queue: 0, seq: 0 }; table.rows.len()];
+        let mut row_places = vec![At { queue: 0, seq: 0 }; table.rows.len()];
         let mut queues: Vec<PlannedQueue> = Vec::with_capacity(rows_of_queue.len());
         let names = names(table, rows_of_queue.iter().map(|(origin, _)| *origin));
         for ((q, (origin, rows)), name) in rows_of_queue.into_iter().enumerate().zip(names) {
@@ -94,7 +94,7 @@ impl Plan {
                 seq_of[*operation as usize] = seq as u64;
             }
             for (row, operation) in rows.iter().zip(&about) {
-                of_row[*row as usize] = At { queue: q as u32, seq: seq_of[*operation as usize] };
+                row_places[*row as usize] = At { queue: q as u32, seq: seq_of[*operation as usize] };
             }
             let operations: Vec<u32> = sorted.iter().map(|operation| firsts[*operation as usize]).collect();
             let (order, order_from) = order(table, &name, origin, &operations, options);
@@ -113,7 +113,7 @@ impl Plan {
                 operations,
             });
         }
-        Plan { queues, of_row }
+        Plan { queues, row_places }
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) enum Action {
 /// An event with an action written as code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// Its model is not enabled, or its letter belongs to no model here.
+    /// Its model is not enabled or not known.
     NotEnabled,
     Create,
     Execute,
@@ -66,7 +66,7 @@ pub(crate) struct Entry {
 /// Two characters of seven bits.
 const CODES_PER_MODEL: usize = 1 << 14;
 
-/// See the module.
+/// The action of each code, found by the code's characters.
 pub(crate) struct ActionTable {
     /// First entry in `index` of each model letter.
     base: [u32; 256],
@@ -86,8 +86,8 @@ impl ActionTable {
                 let action = action_of(event.code, event.effect, slots);
                 table.insert(event.code, action, Some(event));
             }
-            // Accepted beyond the list: every value of a burst and of a region's border, and an old
-            // way to create Nanos6 tasks.
+            // Also accepted: every value of a burst and of a region's border, and an old event for the creation of
+            // Nanos6 tasks.
             if model.letter == ovni::LETTER {
                 for (code, rule) in [(ovni::BURST, Rule::Burst), (ovni::UNSORTED_BEGIN, Rule::UnsortedBorder)]
                 {
@@ -158,7 +158,7 @@ fn action_of(code: Code, effect: Effect, slots: &Slots) -> Action {
     }
 }
 
-/// Whether a model's channels are there.
+/// Whether the machine has channels of a model.
 fn is_enabled(model: u8, slots: &Slots) -> bool {
     CHANNELS.iter().enumerate().any(|(index, spec)| spec.model == model && slots.channel(index).is_some())
 }

@@ -73,7 +73,7 @@ impl Interpreter {
         }
         state.poll = None;
         self.close(thread, at, opener, out);
-        self.tell(thread, at, MessageChange::CallEnds, out);
+        self.emit_message(thread, at, MessageChange::CallEnds, out);
     }
 
     /// Takes the next event after a polling call, or in it. Returns whether it begins the same call again,
@@ -108,7 +108,7 @@ impl Interpreter {
         };
         if begins == Some(poll.function) && at - ended.min(at) <= MAX_POLL_GAP {
             (poll.ended, poll.continued) = (None, Some((ended, at)));
-            self.tell(thread, at, MessageChange::CallRepeats, out);
+            self.emit_message(thread, at, MessageChange::CallRepeats, out);
             return true;
         }
         self.end_poll(thread, out);
@@ -120,9 +120,9 @@ impl Interpreter {
         let state = &mut self.threads[thread.index()];
         let Some(poll) = state.poll.take() else { return };
         let Some(section) = state.frames.top().map(|top| top.section) else { return };
-        self.tell(thread, ended, MessageChange::CallRepeatsNot, out);
+        self.emit_message(thread, ended, MessageChange::CallRepeatsNot, out);
         self.close(thread, ended, poll.opener, out);
-        self.tell(thread, ended, MessageChange::CallEnds, out);
+        self.emit_message(thread, ended, MessageChange::CallEnds, out);
         self.call_begins(thread, begun, poll.function, out);
         self.open(thread, begun, poll.opener, section, out);
         self.threads[thread.index()].poll = Some(Poll { continued: None, ended: None, ..poll });
@@ -134,7 +134,7 @@ impl Interpreter {
         if let Some(Poll { ended: Some(ended), opener, .. }) = state.poll {
             state.poll = None;
             self.close(thread, ended, opener, out);
-            self.tell(thread, ended, MessageChange::CallEnds, out);
+            self.emit_message(thread, ended, MessageChange::CallEnds, out);
         }
     }
 
@@ -248,7 +248,7 @@ impl Interpreter {
             // The trace's clocks are corrected before events come here.
             _ => return Ok(()),
         };
-        self.tell(thread, at, change, out);
+        self.emit_message(thread, at, change, out);
         Ok(())
     }
 
@@ -260,8 +260,8 @@ impl Interpreter {
         }
     }
 
-    /// Sends a change on behalf of the worker that called.
-    pub(super) fn tell<O: Observer>(
+    /// Emits a change on behalf of the worker that called.
+    pub(super) fn emit_message<O: Observer>(
         &mut self,
         thread: ThreadIndex,
         at: u64,
@@ -293,7 +293,7 @@ impl Interpreter {
             top.since == at && matches!(top.opener, Opener::Part(messages::LETTER | mpi::LETTER, _))
         }) {
             self.change_top(thread, at, out, |section| section.place = place);
-            self.tell(thread, at, MessageChange::CallIsAt(place), out);
+            self.emit_message(thread, at, MessageChange::CallIsAt(place), out);
         }
         Ok(())
     }

@@ -203,7 +203,7 @@ impl Interpreter {
         let site = self.site_at(thread, payload, 8)?;
         let mut region = self.region_at(thread, payload)?;
         if self.regions[region.index()].begun {
-            // An id that is used again is another region.
+            // A reused id is another region.
             let id = u32_at(payload, 0).ok_or(Short)?;
             region = self.new_region(self.threads[thread.index()].process, id);
         } else if self.regions[region.index()].joined < at {
@@ -213,7 +213,7 @@ impl Interpreter {
         let row = &mut self.regions[region.index()];
         row.site = site;
         row.begun = true;
-        // Members that joined before, by their clocks, have not known the place yet.
+        // Members that joined earlier, by their clocks, do not have the place yet.
         for member in row.members.clone() {
             let found = self.threads[member.index()].frames.implicit_task_mut(region);
             let Some((frame, innermost)) = found else { continue };

@@ -262,7 +262,7 @@ impl Interpreter {
                 }
             }
             omp::TASK_FULFILLED => {
-                self.tell(thread, at, MessageChange::Fulfils { task }, out);
+                self.emit_message(thread, at, MessageChange::Fulfils { task }, out);
             }
             omp::TASK_DETACHED => out.change(thread, at, Change::TaskDetaches { task }),
             _ => {}

@@ -22,7 +22,7 @@ fn inline_emissions_are_in_the_trace() {
 }
 
 #[test]
-fn what_is_not_wanted_has_no_end_either() {
+fn excluded_begins_have_no_ends() {
     for compiler in ["gcc", "g++"].into_iter().filter(|name| has(name)) {
         let programs = Programs::new();
         programs.compile(compiler, &["-g"], "tests/programs/filtered.c", "program");

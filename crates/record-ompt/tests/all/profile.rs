@@ -39,7 +39,7 @@ fn waited_time_equals_blamed_time() {
 }
 
 #[test]
-fn paths_of_workers_go_on_where_their_region_was_forked() {
+fn paths_of_workers_continue_at_the_fork_of_their_region() {
     let Some((profile, _)) = profile(2, "1000", &["work", "200"]) else { return };
     let (mut in_workers, mut names) = (0, Names::of(&profile));
     for node in profile.tree.ids().filter(|node| profile.tree.value(*node, Metric::WORK) > 0) {

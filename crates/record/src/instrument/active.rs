@@ -174,7 +174,7 @@ impl SpanName {
     #[inline(always)]
     pub fn enter(&'static self) -> Span {
         let Some(mut recorder) = recorder(ovni::MARK_PUSH) else {
-            return Span { payload: None, of_this_thread: PhantomData };
+            return Span { payload: None, bound_to_thread: PhantomData };
         };
         let id = match self.id.load(Relaxed) {
             0 => names::register(&self.id, || names::span_id(self.name), &mut recorder),
@@ -183,7 +183,7 @@ impl SpanName {
         let payload = mark(i64::from(id), names::SPANS);
         let at = recorder.now();
         recorder.begin(at, ovni::MARK_PUSH, payload, payload.len());
-        Span { payload: Some(payload), of_this_thread: PhantomData }
+        Span { payload: Some(payload), bound_to_thread: PhantomData }
     }
 }
 
@@ -192,7 +192,7 @@ impl SpanName {
 pub struct Span {
     /// Payload of its end; `None` if its begin was not recorded.
     payload: Option<[u8; 12]>,
-    of_this_thread: PhantomData<*mut ()>,
+    bound_to_thread: PhantomData<*mut ()>,
 }
 
 impl Drop for Span {
@@ -289,7 +289,7 @@ impl Task {
     #[inline(always)]
     pub fn begin(self) -> RunningTask {
         if self.id == 0 {
-            return RunningTask { payload: None, of_this_thread: PhantomData };
+            return RunningTask { payload: None, bound_to_thread: PhantomData };
         }
         let payload = pair(self.id, 0);
         let payload = recorder(nosv::TASK_EXECUTE).map(|mut recorder| {
@@ -297,7 +297,7 @@ impl Task {
             recorder.begin(at, nosv::TASK_EXECUTE, payload, payload.len());
             payload
         });
-        RunningTask { payload, of_this_thread: PhantomData }
+        RunningTask { payload, bound_to_thread: PhantomData }
     }
 }
 
@@ -305,7 +305,7 @@ impl Task {
 #[must_use = "the task ends when this is dropped"]
 pub struct RunningTask {
     payload: Option<[u8; 8]>,
-    of_this_thread: PhantomData<*mut ()>,
+    bound_to_thread: PhantomData<*mut ()>,
 }
 
 impl Drop for RunningTask {

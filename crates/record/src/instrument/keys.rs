@@ -364,7 +364,7 @@ impl Drop for InStateAndBurst {
 /// state at that time.
 #[inline(always)]
 pub fn hide_states() -> StatesHidden {
-    StatesHidden { hidden: put(i::STATES_HIDE, []), of_this_thread: PhantomData }
+    StatesHidden { hidden: put(i::STATES_HIDE, []), bound_to_thread: PhantomData }
 }
 
 /// States are hidden.
@@ -372,7 +372,7 @@ pub fn hide_states() -> StatesHidden {
 #[derive(Debug)]
 pub struct StatesHidden {
     hidden: bool,
-    of_this_thread: PhantomData<*mut ()>,
+    bound_to_thread: PhantomData<*mut ()>,
 }
 
 impl Drop for StatesHidden {

@@ -100,7 +100,7 @@ impl TaskContext {
     #[inline(always)]
     pub fn enter(self) -> OnThread {
         let entered = self.0 != 0 && put(i::TASK_ENTER, long(self.0));
-        OnThread { task: if entered { self.0 } else { 0 }, of_this_thread: PhantomData }
+        OnThread { task: if entered { self.0 } else { 0 }, bound_to_thread: PhantomData }
     }
 
     /// [`TaskContext::enter`] to end the task there, which is recorded whatever the switch's state.
@@ -108,7 +108,7 @@ impl TaskContext {
         if self.0 != 0 {
             put_end(i::TASK_ENTER, long(self.0));
         }
-        OnThread { task: self.0, of_this_thread: PhantomData }
+        OnThread { task: self.0, bound_to_thread: PhantomData }
     }
 
     /// [`TaskContext::enter`] without a guard.
@@ -165,7 +165,7 @@ impl TaskContext {
 #[derive(Debug)]
 pub struct OnThread {
     task: u64,
-    of_this_thread: PhantomData<*mut ()>,
+    bound_to_thread: PhantomData<*mut ()>,
 }
 
 impl OnThread {

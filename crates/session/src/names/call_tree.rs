@@ -321,10 +321,10 @@ impl Naming<'_> {
         outer: &Step,
     ) -> Step {
         // Reasons for missing lines in the runtime or in system libraries are not relevant here.
-        let tells = |missing: &&Missing| {
+        let is_relevant = |missing: &&Missing| {
             kind.is_user() && (place.frame.function.is_none() || matches!(missing, Missing::SplitGone { .. }))
         };
-        if let Some(missing) = place.missing.as_ref().filter(tells) {
+        if let Some(missing) = place.missing.as_ref().filter(is_relevant) {
             self.missing.insert(missing.clone());
         }
         let file_of_module = place.module.as_ref().map(|(name, _)| name.clone()).unwrap_or_default();

@@ -24,9 +24,9 @@ pub struct Places {
     /// First place of each lock's acquisition, and its number among the locks of that place.
     first_taken: FxHashMap<ObjectIndex, (SiteIndex, u32)>,
     /// Places of acquisitions, which are also the places of waits for locks.
-    of_locks: FxHashSet<SiteIndex>,
+    lock_sites: FxHashSet<SiteIndex>,
     /// The functions of MPI that are called from a site.
-    of_calls: FxHashMap<SiteIndex, &'static str>,
+    call_sites: FxHashMap<SiteIndex, &'static str>,
     /// Labels of the kernels that constructs run.
     kernels: FxHashMap<SiteIndex, String>,
 }
@@ -46,8 +46,8 @@ impl Places {
             resolved: RefCell::default(),
             missing: RefCell::default(),
             first_taken: FxHashMap::default(),
-            of_locks: FxHashSet::default(),
-            of_calls: FxHashMap::default(),
+            lock_sites: FxHashSet::default(),
+            call_sites: FxHashMap::default(),
             kernels: FxHashMap::default(),
         }
     }
@@ -61,10 +61,10 @@ impl Places {
     pub(crate) fn with_calls_of(self, execution: &Execution) -> Places {
         Places {
             first_taken: first_taken(execution),
-            of_locks: (execution.holds.iter().map(|hold| hold.site))
+            lock_sites: (execution.holds.iter().map(|hold| hold.site))
                 .chain(execution.thread_waits.sites())
                 .collect(),
-            of_calls: (execution.communication.calls.iter())
+            call_sites: (execution.communication.calls.iter())
                 .filter_map(|call| match call.place.kind() {
                     PlaceKind::Site(site) => Some((site, call.function_name()?)),
                     _ => None,
@@ -208,7 +208,7 @@ impl Places {
                 None => symbolizer.runtime_call_place(row.address),
             }
         });
-        if self.of_locks.contains(&site) {
+        if self.lock_sites.contains(&site) {
             // The code that uses guards and methods of locks: all of it would be one place else.
             place.leave_language_library();
         }
@@ -265,7 +265,7 @@ impl Places {
             PlaceKind::Site(site) if state == State::Idle => {
                 format!("after {}", self.construct("parallel", site))
             }
-            PlaceKind::Site(site) => match self.of_calls.get(&site) {
+            PlaceKind::Site(site) => match self.call_sites.get(&site) {
                 Some(function) if matches!(state, State::Communication | State::MpiStart) => {
                     self.construct(&format!("MPI_{function}"), site)
                 }

@@ -17,7 +17,7 @@ pub(crate) struct ModelPlayer<'a> {
     /// Events with clocks beyond all that can be true.
     pub clocks_too_far: u64,
     /// The stream of each thread that has one; of several any.
-    of_threads: Vec<Option<u32>>,
+    thread_streams: Vec<Option<u32>>,
     /// Anomalies in the range, while events outside of it are replayed.
     anomalies: Option<Anomalies>,
 }
@@ -49,10 +49,10 @@ impl<'a> ModelPlayer<'a> {
         interpreter: &'a mut Interpreter,
         threads: &'a Threads,
     ) -> ModelPlayer<'a> {
-        let mut of_threads = Vec::new();
+        let mut thread_streams = Vec::new();
         for (stream, thread) in threads.threads.iter().enumerate() {
-            of_threads.resize(of_threads.len().max(thread.index() + 1), None);
-            of_threads[thread.index()] = Some(stream as u32);
+            thread_streams.resize(thread_streams.len().max(thread.index() + 1), None);
+            thread_streams[thread.index()] = Some(stream as u32);
         }
         let played =
             |(is_shared, (thread, recorder)): (bool, (&ThreadIndex, &ProcessIndex))| StreamProgress {
@@ -73,7 +73,7 @@ impl<'a> ModelPlayer<'a> {
             streams,
             events_per_model,
             clocks_too_far,
-            of_threads,
+            thread_streams,
             anomalies: None,
         }
     }
@@ -145,7 +145,7 @@ impl Player for ModelPlayer<'_> {
             self.interpreter.speaks(played.thread, recorder);
         }
         self.interpreter.reaches(played.thread, event.code, event.payload, |other| {
-            streams.extend(self.of_threads.get(other.index()).copied().flatten());
+            streams.extend(self.thread_streams.get(other.index()).copied().flatten());
         });
     }
 }

@@ -35,10 +35,12 @@ impl<'a> Location<'a> {
 }
 
 impl Symbolizer {
-    /// The place of a construct with this return address of its call into an OpenMP runtime, outlined body (0: not
-    /// known) and location written by the compiler (empty: none). If the return address is not known to be the
-    /// construct's own, it is that of the first byte of a body: of this one, or, without one, of the body that the
-    /// construct's call ends.
+    /// The place of a construct, from three inputs:
+    ///
+    /// - the return address of its call into an OpenMP runtime; if that is not known to be the construct's own, the
+    ///   address after the first byte of `body`, or, without one, of the body that ends with the construct's call;
+    /// - its outlined body (0: not known);
+    /// - its location, written by the compiler (empty: none).
     pub fn construct_place(&mut self, return_address: u64, body: u64, location: &str) -> CodePlace {
         let location = Location::parse(location);
         if body == 0 && location.is_none() {
@@ -124,7 +126,7 @@ impl Symbolizer {
     }
 
     /// The function that contains the source of the outlined body at an address, with the construct's line if debug
-    /// information has it; `None` for an unknown function, or one that no compiler has outlined.
+    /// information has it; `None` for an unknown function, or one that is not an outlined body.
     fn body_place(&mut self, body: u64) -> Option<CodePlace> {
         let (module, in_file) = self.in_file(body)?;
         let (path, build_id) = (module.path.clone(), module.build_id.clone());

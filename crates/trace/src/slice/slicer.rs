@@ -214,9 +214,9 @@ impl<'a> Slicer<'a> {
                     let moved = self.moved(stream, &event);
                     if let Some(moved) = moved.filter(|moved| in_range && self.lives(*moved)) {
                         self.moves.push((moved, event));
-                        if let Some(speaker) = self.speaker(moved) {
-                            self.write_moves(speaker, event.clock_ns, &mut standard[speaker]);
-                            touched[speaker] = true;
+                        if let Some(recorder) = self.recorder_of(moved) {
+                            self.write_moves(recorder, event.clock_ns, &mut standard[recorder]);
+                            touched[recorder] = true;
                         }
                     }
                 }

@@ -7,17 +7,17 @@ use taskscope_execution::devices::{Operation, Queue};
 /// Delivery problems that the recorder or the import reported, largest first.
 pub(super) fn account_sentences(queue: &Queue) -> Vec<String> {
     let mut sentences = Vec::new();
-    let mut tell = |number: u64, text: String| {
+    let mut add = |number: u64, text: String| {
         if number > 0 {
             sentences.push(text);
         }
     };
     let lost = queue.lost.len() as u64;
-    tell(lost, format!("{} lost: submitted, but no record came", counted(lost, "operation")));
+    add(lost, format!("{} lost: submitted, but no record came", counted(lost, "operation")));
     let untimed = queue.count("untimed");
-    tell(untimed, format!("{} without usable times", counted(untimed, "record")));
+    add(untimed, format!("{} without usable times", counted(untimed, "record")));
     let out_of_place = queue.count("out_of_place");
-    tell(
+    add(
         out_of_place,
         format!(
             "{} came out of place, by {} at most; {} held for others at most",
@@ -26,13 +26,13 @@ pub(super) fn account_sentences(queue: &Queue) -> Vec<String> {
             count(queue.count("held_peak"))
         ),
     );
-    tell(
+    add(
         queue.foreign.len() as u64,
         format!("foreign: {}", queue.foreign.first().cloned().unwrap_or_default()),
     );
-    tell(queue.duplicates, format!("{} came twice", counted(queue.duplicates, "record")));
+    add(queue.duplicates, format!("{} came twice", counted(queue.duplicates, "record")));
     let overlaps = queue.count("overlaps");
-    tell(
+    add(
         overlaps,
         format!(
             "overlaps on this in-order queue: {}, by {} at most; its clock is wrong by as much",
@@ -41,7 +41,7 @@ pub(super) fn account_sentences(queue: &Queue) -> Vec<String> {
         ),
     );
     for (name, number) in anomalies(queue).into_iter().filter(|(name, _)| *name != "overlap") {
-        tell(number, format!("{}: {name}", counted(number, "record")));
+        add(number, format!("{}: {name}", counted(number, "record")));
     }
     if !queue.finished {
         sentences

@@ -108,7 +108,7 @@ pub(super) fn findings(tree: &CallTree) -> Findings {
         rows.push(finding);
     }
     let runtime_ns = sum_of(&|state| state.group() == Group::Runtime);
-    constructs.tell_of_tasks(&mut rows, runtime_ns);
+    constructs.note_tasks(&mut rows, runtime_ns);
     let (throttled, of_processes) = (throttling(&tree.processes), sharing_processes(tree));
     let mut source = source_of_profile(tree, "workers");
     source.waits_in_calls = totals.iter().any(|(state, _)| *state == State::Communication);
@@ -335,7 +335,7 @@ impl Constructs {
     }
 
     /// Numbers of tasks of findings, and which of these are due to tasks that are too small.
-    fn tell_of_tasks(&self, findings: &mut [NamedFinding], runtime_ns: u64) {
+    fn note_tasks(&self, findings: &mut [NamedFinding], runtime_ns: u64) {
         let of_nobody =
             |finding: &NamedFinding| finding.blamed == Blamed::Nobody && finding.cause == Cause::Wait;
         let nobody_ns: u64 = findings

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_follow_from_what_is_open() {
+    fn levels_follow_from_open_intervals() {
         let interval = |start, end, name| Interval { thread: ThreadIndex(0), start, end, name };
         // Two in one, one after them that overlaps without nesting, one without a length.
         let all = vec![

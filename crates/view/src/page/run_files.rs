@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 #[derive(Debug, Default)]
 pub(super) struct RunFiles {
     /// Those of its sites.
-    pub of_sites: FxHashSet<String>,
+    pub site_files: FxHashSet<String>,
     /// These, and those of its samples.
     pub all: FxHashSet<String>,
 }

@@ -207,12 +207,12 @@ impl Page {
     fn source_files(&self) -> &RunFiles {
         self.source_files.get_or_init(|| {
             let sites = self.execution.catalog.sites.len() as u32;
-            let of_sites: FxHashSet<String> = self.names.ask(move |places| {
+            let site_files: FxHashSet<String> = self.names.ask(move |places| {
                 (0..sites).filter_map(|site| places.code(SiteIndex(site)).frame.file.clone()).collect()
             });
-            let mut all = of_sites.clone();
+            let mut all = site_files.clone();
             all.extend(self.sampled_lines().map(|((file, _), _)| file));
-            RunFiles { of_sites, all }
+            RunFiles { site_files, all }
         })
     }
 
@@ -277,7 +277,7 @@ impl Page {
         let mut lines = BTreeMap::new();
         let is_twin =
             |other: &String| other != file && name_of(other) == name && !file.ends_with(&format!("/{other}"));
-        if name.is_empty() || self.source_files().of_sites.iter().any(is_twin) {
+        if name.is_empty() || self.source_files().site_files.iter().any(is_twin) {
             return lines;
         }
         let start = format!(" at {name}:");

@@ -40,7 +40,7 @@ struct Task {
 
 /// All rows.
 pub(super) struct Rows {
-    of_lane: Vec<Row>,
+    lane_rows: Vec<Row>,
     nodes: Vec<(String, u32)>,
     applications: Vec<(&'static str, Vec<Task>)>,
 }
@@ -92,8 +92,8 @@ impl Rows {
         }
         let applications: Vec<(&'static str, Vec<Task>)> =
             APPLICATIONS.into_iter().zip(tasks).filter(|(_, tasks)| !tasks.is_empty()).collect();
-        let mut rows = Rows { of_lane: Vec::new(), nodes, applications };
-        rows.of_lane = rows.numbered(&places);
+        let mut rows = Rows { lane_rows: Vec::new(), nodes, applications };
+        rows.lane_rows = rows.numbered(&places);
         Ok(rows)
     }
 
@@ -126,7 +126,7 @@ impl Rows {
 
     /// The row of a lane; of one beside a thread, that of the thread.
     pub fn row(&self, lane: u32) -> Row {
-        self.of_lane[lane as usize]
+        self.lane_rows[lane as usize]
     }
 
     /// The part of the header after the end time.

@@ -30,7 +30,7 @@ pub(super) struct Last {
     /// Time in useful states since the thread's previous sample in which the process was stopped.
     pub(super) stopped: u64,
     /// The previous reading of a thread that is not a worker, and its age by then, nanoseconds.
-    pub(super) of_other: (ThreadSums, u64),
+    pub(super) other_sums: (ThreadSums, u64),
 }
 
 impl Default for Last {
@@ -43,7 +43,7 @@ impl Default for Last {
             pending: (0, None),
             blocked: [0; STATES],
             stopped: 0,
-            of_other: Default::default(),
+            other_sums: Default::default(),
         }
     }
 }
@@ -58,7 +58,7 @@ impl Watch {
         let stat = ThreadSums::read(os_tid);
         let is_known = stat.is_some();
         let stat = stat.unwrap_or_default();
-        let last = Last { stat, is_known, of_other: (stat, 0), ..Last::default() };
+        let last = Last { stat, is_known, other_sums: (stat, 0), ..Last::default() };
         Watch { os_tid, busy: AtomicBool::new(false), last: UnsafeCell::new(last) }
     }
 

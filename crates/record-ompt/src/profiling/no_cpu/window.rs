@@ -154,7 +154,7 @@ fn share_of_other(
     (age, now): (u64, u64),
     workers: &Observed,
 ) -> Option<Share> {
-    let (before, since) = last.of_other;
+    let (before, since) = last.other_sums;
     let of = age.saturating_sub(since);
     let off = stat.delay.saturating_sub(before.delay).min(of);
     let ran = stat.on_cpu.saturating_sub(before.on_cpu).min(of - off);
@@ -164,7 +164,7 @@ fn share_of_other(
         last.stopped = stopped;
         return Some(Share::DEFERRED);
     }
-    last.of_other = (stat, age);
+    last.other_sums = (stat, age);
     workers.is_known.store(true, Relaxed);
     let sleep = sleep - stopped;
     let blocked = if sleep < MIN_SLEEP_NS { 0 } else { sleep };

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_without_a_cpu_is_the_systems() {
+    fn the_system_is_charged_for_a_holder_without_a_cpu() {
         let mut cpus = cpus(2);
         cpus.add(1, (0, 400 * MS), Doing::Wants(7, true));
         cpus.read(400 * MS, &[(0, sums(100, 300)), (1, sums(0, 0))], |thread| thread == 1);
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_has_work_until_a_reading_tells() {
+    fn a_thread_has_work_until_a_reading_denies_it() {
         let mut cpus = cpus(2);
         assert!(cpus.has_work(0) && cpus.has_work(1));
         cpus.read(100 * MS, &[(0, sums(1, 0)), (1, sums(10, 0))], |_| false);

@@ -53,17 +53,17 @@ impl<'a> Slicer<'a> {
             + i64::from(!earliest.is_empty());
         let mut start = begin.saturating_sub(self.opening_ns);
         let present: FxHashSet<usize> = living.iter().chain(&gone).copied().collect();
-        let mut speakers = FxHashMap::default();
+        let mut recorders = FxHashMap::default();
         for (stream, event) in std::mem::take(&mut self.dictionary) {
             let clock = start.saturating_sub(1);
             // Names alone do not keep a stream: another thread that uses them may be there.
-            let speaker = match present.contains(&stream) {
+            let recorder = match present.contains(&stream) {
                 true => stream,
-                false => *speakers
+                false => *recorders
                     .entry(self.process_of(stream))
-                    .or_insert_with(|| self.speaker_of_names(stream, &present)),
+                    .or_insert_with(|| self.recorder_of_names(stream, &present)),
             };
-            push(&mut own[speaker], clock, event.code, event.is_jumbo, event.payload);
+            push(&mut own[recorder], clock, event.code, event.is_jumbo, event.payload);
         }
         let mut creations = std::mem::take(&mut self.creations);
         let mut resting_cpus = self.resting_cpus(&living);
@@ -180,7 +180,7 @@ impl<'a> Slicer<'a> {
     }
 
     /// The stream that has the names by a thread of its process that is not there: one that is, or the next one that begins.
-    fn speaker_of_names(&self, stream: usize, present: &FxHashSet<usize>) -> usize {
+    fn recorder_of_names(&self, stream: usize, present: &FxHashSet<usize>) -> usize {
         let process = self.process_of(stream);
         let of_process = || {
             (0..self.states.len()).filter(|other| self.selected[*other] && self.process_of(*other) == process)
@@ -268,8 +268,8 @@ impl<'a> Slicer<'a> {
                 let others =
                     living.iter().filter(|other| self.process_of(**other) == process && !is_member(other));
                 let master = living.iter().filter(|other| **other == region.master);
-                if let Some(speaker) = master.chain(others).next() {
-                    ended.push((*speaker, *region));
+                if let Some(recorder) = master.chain(others).next() {
+                    ended.push((*recorder, *region));
                 }
             }
         }

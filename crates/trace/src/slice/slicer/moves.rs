@@ -7,7 +7,7 @@ use crate::slice::bytes::{first_u32, push};
 impl Slicer<'_> {
     /// Writes the deferred moves of threads of a process, if this thread of it can record them now.
     pub(super) fn write_moves(&mut self, stream: usize, clock_ns: i64, bytes: &mut Vec<u8>) {
-        if self.can_tell(stream) {
+        if self.can_record(stream) {
             let mut moves = std::mem::take(&mut self.moves);
             let is_of_process = |moved: usize| self.process_of(moved) == self.process_of(stream);
             for (_, event) in moves.extract_if(.., |(moved, _)| is_of_process(*moved)) {
@@ -18,13 +18,13 @@ impl Slicer<'_> {
     }
 
     /// The recorder of a move: the thread itself, or, if it is preempted, another one of its process.
-    pub(super) fn speaker(&self, moved: usize) -> Option<usize> {
+    pub(super) fn recorder_of(&self, moved: usize) -> Option<usize> {
         let others =
             (0..self.selected.len()).filter(|other| self.process_of(*other) == self.process_of(moved));
-        std::iter::once(moved).chain(others).find(|stream| self.can_tell(*stream))
+        std::iter::once(moved).chain(others).find(|stream| self.can_record(*stream))
     }
 
-    pub(super) fn can_tell(&self, stream: usize) -> bool {
+    pub(super) fn can_record(&self, stream: usize) -> bool {
         self.lives(stream) && !self.is_off_cpu(stream)
     }
 
