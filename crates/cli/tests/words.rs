@@ -51,13 +51,37 @@ fn links_of_the_documentation_lead_somewhere() {
     for page in pages() {
         let content = fs::read_to_string(&page).unwrap();
         for target in content.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()) {
-            if target.starts_with("http") || target.starts_with('#') {
+            if target.starts_with("http") {
                 continue;
             }
-            let file = target.split('#').next().unwrap();
-            assert!(page.parent().unwrap().join(file).exists(), "{}: {target}", page.display());
+            let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let file = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
+            assert!(file.exists(), "{}: {target}", page.display());
+            let is_page = file.extension().is_some_and(|extension| extension == "md");
+            let is_known = || anchors(&fs::read_to_string(&file).unwrap()).any(|known| known == anchor);
+            assert!(
+                anchor.is_empty() || !is_page || is_known(),
+                "{}: {target}: no such heading",
+                page.display()
+            );
         }
     }
+}
+
+/// The anchors of a page's headings, as mdbook and code hosts form them.
+fn anchors(content: &str) -> impl Iterator<Item = String> + '_ {
+    let mut is_code = false;
+    let headings = content.lines().filter(move |line| {
+        is_code ^= line.starts_with("```");
+        !is_code && line.starts_with('#')
+    });
+    headings.map(|heading| {
+        let letters = heading.trim_start_matches('#').trim().chars().map(|letter| match letter {
+            ' ' => '-',
+            letter => letter.to_ascii_lowercase(),
+        });
+        letters.filter(|letter| letter.is_alphanumeric() || matches!(letter, '-' | '_')).collect()
+    })
 }
 
 #[test]
