@@ -15,8 +15,8 @@ use taskscope_view::format::{Cell, count, counted, fit, time};
 /// Options of this format.
 #[derive(clap::Args)]
 pub struct DeviceRecordsArgs {
-    /// Device records: this queue runs its operations in any order. Without it, a queue that runs three
-    /// at once is assumed to be one.
+    /// Device records: this queue runs its operations in any order. Without it, a queue is assumed to do so if it runs
+    /// three at once.
     #[arg(long, value_name = "QUEUE")]
     out_of_order: Vec<String>,
     /// Device records: this queue runs its operations one after the other.
