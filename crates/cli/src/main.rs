@@ -52,6 +52,7 @@ use verbs::{
 /// of the workers' time, the largest losses, and the code to blame.
 #[derive(Parser)]
 #[command(name = "taskscope", version, arg_required_else_help = true, infer_subcommands = false)]
+#[command(subcommand_help_heading = "Subcommands", subcommand_value_name = "SUBCOMMAND")]
 struct CommandLine {
     #[command(subcommand)]
     verb: Verb,

@@ -11,19 +11,22 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn verbs() -> Vec<String> {
+fn subcommands() -> Vec<String> {
     let help = text(&output(taskscope().arg("--help")).stdout);
-    let listed = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let listed = help.split("Subcommands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
     // Further lines of an explanation are indented deeper.
     let first = listed.lines().filter(|line| !line.starts_with("   "));
     first.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
 }
 
 #[test]
-fn every_verb_explains_itself() {
-    let verbs = verbs();
-    assert!(verbs.contains(&"record".to_owned()) && verbs.contains(&"doctor".to_owned()), "{verbs:?}");
-    for verb in verbs {
+fn every_subcommand_explains_itself() {
+    let subcommands = subcommands();
+    assert!(
+        subcommands.contains(&"record".to_owned()) && subcommands.contains(&"doctor".to_owned()),
+        "{subcommands:?}"
+    );
+    for verb in subcommands {
         let help = output(taskscope().args(["help", &verb]));
         assert!(help.status.success());
         let help = text(&help.stdout);
@@ -39,10 +42,10 @@ fn every_verb_explains_itself() {
 fn no_arguments_show_help_and_wrong_ones_the_usage() {
     let nothing = output(&mut taskscope());
     assert_eq!(nothing.status.code(), Some(2));
-    assert!(text(&nothing.stderr).contains("Commands:"));
+    assert!(text(&nothing.stderr).contains("Subcommands:"));
     let wrong = output(taskscope().arg("recrod"));
     assert_eq!(wrong.status.code(), Some(2));
-    assert!(text(&wrong.stderr).contains("'record'"), "a similar verb is named");
+    assert!(text(&wrong.stderr).contains("'record'"), "a similar subcommand is named");
     assert_eq!(output(taskscope().arg("--version")).status.code(), Some(0));
 }
 
@@ -101,7 +104,7 @@ fn the_summary_of_the_book_lists_every_page() {
 
 #[test]
 fn documented_options_exist() {
-    let verbs = verbs();
+    let subcommands = subcommands();
     let makefile = fs::read_to_string(root().join("Makefile")).unwrap();
     for page in pages() {
         let content = fs::read_to_string(&page).unwrap();
@@ -115,7 +118,7 @@ fn documented_options_exist() {
             let verb = name(pair[1]);
             // Options may be before the subcommand.
             if pair[0].ends_with("`taskscope") && !verb.is_empty() && !verb.starts_with('-') {
-                assert!(verbs.contains(&verb), "{}: taskscope {verb}", page.display());
+                assert!(subcommands.contains(&verb), "{}: taskscope {verb}", page.display());
             }
             if pair[0].ends_with("`make") && !verb.is_empty() {
                 assert!(makefile.contains(&format!("\n{verb}:")), "{}: make {verb}", page.display());
