@@ -1,5 +1,5 @@
-# The two commands for a newcomer: `make demo` and `make test`. Each installs what is missing from the
-# distribution's packages, builds quietly, and does little on its second run.
+# The two commands for a newcomer: `make demo` and `make test`. Each installs missing packages of the distribution,
+# builds quietly, and does little on its second run.
 
 PREFIX ?= /usr/local
 CARGO ?= cargo
@@ -13,14 +13,14 @@ override export CARGO_TARGET_DIR := $(CURDIR)/target
 .PHONY: ovni-suite predictions check-aarch64 help test demo build install uninstall bench bench-record soak soak-clock soak-sample soak-record soak-input gates lint clean packages test-quick test-loaded
 
 help:
-	@echo "make test               install what is missing, build, run every test"
+	@echo "make test               install missing packages, build, run every test"
 	@echo "make test-quick         unit tests, and integration tests of the crates that read and analyse (90 seconds after building)"
 	@echo "make test-loaded RUNS=N run the tests that record, keep time or drive a browser N times (10) beside busy loops"
-	@echo "make demo               install what is missing, build, record an example, print its report"
+	@echo "make demo               install missing packages, build, record an example, print its report"
 	@echo "make build              build the command and the recorder (release); debug information is in NAME.debug, installed as .debug/NAME.debug"
 	@echo "make install PREFIX=P   build and install below P (now $(PREFIX))"
-	@echo "make uninstall PREFIX=P remove what install put there"
-	@echo "make bench              what recording, sampling and profiling cost five OpenMP programs, and what one sample costs (minutes, on an idle machine)"
+	@echo "make uninstall PREFIX=P remove the installed files below P"
+	@echo "make bench              cost of recording, sampling and profiling five OpenMP programs, and of one sample (minutes, on an idle machine)"
 	@echo "make bench-memory       memory and file of profile mode after 1, 10 and 60 seconds"
 	@echo "make soak SECONDS=S     record, check and report the examples again and again"
 	@echo "make predictions        what-if predictions beside real runs with 24 changes (minutes, on an idle machine)"
@@ -28,19 +28,19 @@ help:
 	@echo "make test-properties    all properties of analyses, on 10,000 random executions and graphs"
 	@echo "make busy-machine       time without a CPU by the report beside the kernel's run_delay, on a loaded, pinned, limited machine (minutes)"
 	@echo "make bench-causes       ledger, SLO, path of 0.1, 1, 10 M tasks (minutes and 4 GB, on an idle machine)"
-	@echo "make bench-record       what one event costs, in every interface, beside its floor"
+	@echo "make bench-record       cost of one event, in every interface, beside its floor"
 	@echo "make soak-clock SECONDS=S  compare the recorder's clock with the kernel's, in two processes"
-	@echo "make bench-instrument   what instrumentation costs: off, push and pop, a switch of tasks, the tracing layer"
+	@echo "make bench-instrument   cost of instrumentation: off, push and pop, a switch of tasks, the tracing layer"
 	@echo "make test-tokio-unstable  tokio's own task instrumentation, built with --cfg tokio_unstable"
 	@echo "make soak-sample RUNS=N  run programs under samples at 1 kHz, 200 times, and compare their results"
 	@echo "make soak-guest RUNS=N   run Go, Java, Python, musl programs and sanitizers N times in each mode (200), and compare with runs alone"
 	@echo "make soak-threads RUNS=N  run programs that wait in every way N times under record --threads (200), and compare with runs alone"
-	@echo "make soak-input SECONDS=S  damaged files of every kind to every reader; how many inputs there were"
-	@echo "make soak-record KILLS=N kill a recording program N times (10000), look for what is missing;"
-	@echo "                        TASKSCOPE_TAIL_DIR=/dev/shm: also the process that stores for it"
-	@echo "make bench-view         how fast the viewer opens, answers and draws, and the HTML report is made"
+	@echo "make soak-input SECONDS=S  read damaged files of every kind by every reader; print the number of inputs"
+	@echo "make soak-record KILLS=N kill a recording program N times (10000), count missing events;"
+	@echo "                        TASKSCOPE_TAIL_DIR=/dev/shm: also kill the process that stores its events"
+	@echo "make bench-view         time in which the viewer opens, answers and draws, and the HTML report is written"
 	@echo "make ovni-suite BUILD=DIR  ovni's own tests, of its cmake build in DIR, with taskscope's tools and library"
-	@echo "make bench-device       what ordering device records costs"
+	@echo "make bench-device       cost of ordering device records"
 	@echo "make soak-device        order 100 M device records twice; fails if memory grows"
 	@echo "make check-aarch64      compile for aarch64 with Debian sid's toolchain (root, 500 MB), test where such programs run"
 	@echo "make gates              instructions an event (valgrind)"
@@ -57,7 +57,7 @@ help:
 	@echo "make lint               prose, formatting, clippy, documentation, modules of pages"
 	@echo "make docs               the book in target/book; its links, and its commands (installs mdbook below target/tools: minutes)"
 	@echo "make pictures           the pictures of docs/img, from new recordings (Chromium, Node, an idle machine)"
-	@echo "make clean              remove everything that was built"
+	@echo "make clean              remove all build results"
 
 ovni-suite:
 	@$(cargo) build -p taskscope -p taskscope-record-c
