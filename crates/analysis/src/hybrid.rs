@@ -176,7 +176,7 @@ impl Hybrid {
 mod tests {
     use super::*;
     use crate::analyse;
-    use taskscope_execution::messages::Call;
+    use taskscope_execution::messages::MpiCall;
     use taskscope_execution::{Change, ExecutionBuilder, Observer, Section, ThreadIndex, ThreadKind};
 
     /// Two initial threads, which a damaged trace or a filter may show, are in calls from 20 to 60 and 10 to 50.
@@ -251,7 +251,7 @@ mod tests {
         }
         let mut execution = builder.finish();
         execution.communication.calls = (0..2)
-            .map(|thread| Call {
+            .map(|thread| MpiCall {
                 thread: ThreadIndex(thread),
                 function: 0,
                 place: taskscope_execution::Place::UNKNOWN,

@@ -4,7 +4,7 @@
 //! doing; the rest is communication, or the start of the job.
 
 use rustc_hash::FxHashMap;
-use taskscope_execution::messages::Call;
+use taskscope_execution::messages::MpiCall;
 use taskscope_execution::{Execution, ProcessIndex, Section, State};
 
 /// A process that came late.
@@ -30,7 +30,7 @@ impl LateProcess {
 /// Passes the waits of selected workers for late processes to `take`: the process, the section of the wait,
 /// nanoseconds. (Off-CPU time is not part of calls.)
 pub(crate) fn waits_for_late(execution: &Execution, mut take: impl FnMut(ProcessIndex, &Section, u64)) {
-    let mut by_thread: FxHashMap<u32, Vec<&Call>> = FxHashMap::default();
+    let mut by_thread: FxHashMap<u32, Vec<&MpiCall>> = FxHashMap::default();
     for call in execution.communication.calls.iter().filter(|call| call.wait.is_some()) {
         by_thread.entry(call.thread.0).or_default().push(call);
     }
@@ -56,7 +56,7 @@ pub(crate) fn waits_for_late(execution: &Execution, mut take: impl FnMut(Process
 #[cfg(test)]
 mod tests {
     use crate::{Finding, LateProcess, analyse};
-    use taskscope_execution::messages::{Call, PeerWait, PeerWaitKind, Rank};
+    use taskscope_execution::messages::{MpiCall, PeerWait, PeerWaitKind, Rank};
     use taskscope_execution::{
         Cause, Change, ExecutionBuilder, Observer, Place, ProcessIndex, Section, State, ThreadIndex,
     };
@@ -78,7 +78,7 @@ mod tests {
         let mut execution = builder.finish();
         let late = PeerWait { kind: PeerWaitKind::LateSender, culprit: ProcessIndex(1), until: 50 };
         let (place, count, bytes) = (Place::UNKNOWN, 1, 0);
-        let call = Call {
+        let call = MpiCall {
             thread: ThreadIndex(0),
             function: 0,
             place,

@@ -75,7 +75,7 @@ pub use task_types::{
 };
 pub use teams::{Load, ParallelConstruct, Worksharing, parallel_constructs, worksharing};
 pub use thread_waits::{WaitPartOf, WaitsAt, thread_waits};
-pub use wait_chains::{Call, Root, Tie};
+pub use wait_chains::{Root, ThreadCall, Tie};
 pub use wait_for_graph::{Letter, Shares};
 pub use worker_waits::worker_waits;
 

@@ -1,6 +1,6 @@
 //! Waits between threads by object, place and charged thread.
 
-use crate::wait_chains::{Call, Root, Tie, follow, object};
+use crate::wait_chains::{Root, ThreadCall, Tie, follow, object};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_event::models::wait::kind;
@@ -16,7 +16,7 @@ pub struct WaitPartOf {
     /// The end of the chain.
     pub root: Root,
     /// The kind and call of the sleep or I/O of the last thread of the chain; `None` if it did not, and without a chain.
-    pub blocked: Option<(u32, Call)>,
+    pub blocked: Option<(u32, ThreadCall)>,
     /// Threads in the chain.
     pub length: u32,
     /// The most charged thread at the end of a chain; `NONE` without any.
@@ -33,7 +33,7 @@ pub struct WaitsAt {
     /// `taskscope_event::models::wait::kind`.
     pub kind: u32,
     /// The call.
-    pub call: Call,
+    pub call: ThreadCall,
     /// Number of waits.
     pub waits: u64,
     /// Threads that waited.
@@ -46,12 +46,12 @@ pub struct WaitsAt {
     pub parts: Vec<WaitPartOf>,
 }
 
-type Key = (Option<Tie>, Option<Tie>, Root, Option<(u32, Call)>, u32);
+type Key = (Option<Tie>, Option<Tie>, Root, Option<(u32, ThreadCall)>, u32);
 
 /// All waits of the selected threads, the longest first.
 pub fn thread_waits(execution: &Execution) -> Vec<WaitsAt> {
     let all = &execution.thread_waits;
-    let mut rows: FxHashMap<(ObjectIndex, u32, Call), Sums> = FxHashMap::default();
+    let mut rows: FxHashMap<(ObjectIndex, u32, ThreadCall), Sums> = FxHashMap::default();
     let (from, until) = all.part.unwrap_or((0, u64::MAX));
     for wait in all.waits.iter().filter(|wait| execution.is_selected(wait.thread)) {
         let (start, end) = (wait.start.max(from), wait.end.min(until));
@@ -60,7 +60,7 @@ pub fn thread_waits(execution: &Execution) -> Vec<WaitsAt> {
         }
         let kind = object(execution, wait.object).map_or(0, |row| row.kind);
         let of = if kind == kind::JOIN { ObjectIndex::NONE } else { wait.object };
-        let call = Call::of(execution, wait.thread, wait.site, wait.start);
+        let call = ThreadCall::of(execution, wait.thread, wait.site, wait.start);
         let sums = rows.entry((of, kind, call)).or_default();
         sums.waits += 1;
         sums.ns = sums.ns.saturating_add(end - start);
@@ -91,7 +91,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn row(self, object: ObjectIndex, kind: u32, call: Call) -> WaitsAt {
+    fn row(self, object: ObjectIndex, kind: u32, call: ThreadCall) -> WaitsAt {
         let parts =
             self.parts.into_iter().map(|((first, last, root, blocked, length), threads)| WaitPartOf {
                 first,

@@ -11,20 +11,20 @@ use taskscope_execution::{
 
 /// A call, by its site and its call path.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct Call {
+pub struct ThreadCall {
     /// The site.
     pub site: SiteIndex,
     /// The call path; `NONE` if unknown.
     pub path: PathIndex,
 }
 
-impl Call {
+impl ThreadCall {
     /// A call that is not recorded.
-    pub const NONE: Call = Call { site: SiteIndex::NONE, path: PathIndex::NONE };
+    pub const NONE: ThreadCall = ThreadCall { site: SiteIndex::NONE, path: PathIndex::NONE };
 
-    pub(crate) fn of(execution: &Execution, thread: ThreadIndex, site: SiteIndex, at: u64) -> Call {
+    pub(crate) fn of(execution: &Execution, thread: ThreadIndex, site: SiteIndex, at: u64) -> ThreadCall {
         let path = execution.samples.path_of_call(thread, site, at).unwrap_or(PathIndex::NONE);
-        Call { site, path }
+        ThreadCall { site, path }
     }
 }
 
@@ -32,9 +32,9 @@ impl Call {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Tie {
     /// Held the lock, taken in this call; the path is that of the release.
-    Holds(Call),
+    Holds(ThreadCall),
     /// Woke the waiting thread in this call.
-    Wakes(Call),
+    Wakes(ThreadCall),
     /// Was joined; the thread and its routine.
     IsJoined(ThreadIndex, SiteIndex),
 }
@@ -75,7 +75,7 @@ pub(crate) struct ChainPart {
     /// The end of the chain.
     pub root: Root,
     /// The sleep or I/O of the last thread of the chain, or of the waiting thread in a chain of none.
-    pub blocked: Option<(u32, Call)>,
+    pub blocked: Option<(u32, ThreadCall)>,
     /// Threads in the chain.
     pub length: u32,
     /// The last thread of the chain; `NONE` without any.
@@ -116,7 +116,7 @@ impl<F: FnMut(ChainPart)> Chains<'_, F> {
         self.end_in(root, None, from, until);
     }
 
-    fn end_in(&mut self, root: Root, blocked: Option<(u32, Call)>, from: u64, until: u64) {
+    fn end_in(&mut self, root: Root, blocked: Option<(u32, ThreadCall)>, from: u64, until: u64) {
         if until > from {
             let last = self.chain.last();
             (self.take)(ChainPart {
@@ -142,7 +142,7 @@ impl<F: FnMut(ChainPart)> Chains<'_, F> {
     fn end_on_cpu_in(
         &mut self,
         thread: ThreadIndex,
-        (root, blocked): (Root, Option<(u32, Call)>),
+        (root, blocked): (Root, Option<(u32, ThreadCall)>),
         from: u64,
         until: u64,
     ) {
@@ -175,7 +175,7 @@ impl<F: FnMut(ChainPart)> Chains<'_, F> {
             Some(waker) => {
                 let tie = match kind {
                     kind::JOIN => Tie::IsJoined(waker.thread, waker.site),
-                    _ => Tie::Wakes(Call::of(self.execution, waker.thread, waker.site, waker.at)),
+                    _ => Tie::Wakes(ThreadCall::of(self.execution, waker.thread, waker.site, waker.at)),
                 };
                 let woken = waker.at.clamp(from, until);
                 self.follow_thread(waker.thread, tie, from, woken);
@@ -190,7 +190,7 @@ impl<F: FnMut(ChainPart)> Chains<'_, F> {
                     _ if wait.outcome == WaitOutcome::TimedOut => Root::TimedOut,
                     _ => Root::Outside,
                 };
-                let call = Call::of(self.execution, wait.thread, wait.site, wait.start);
+                let call = ThreadCall::of(self.execution, wait.thread, wait.site, wait.start);
                 self.end_on_cpu_in(wait.thread, (root, Some((kind, call))), from, until);
             }
             None => {
@@ -217,7 +217,7 @@ impl<F: FnMut(ChainPart)> Chains<'_, F> {
                 break;
             }
             let end = hold.end.clamp(at, until);
-            let call = Call::of(execution, hold.thread, hold.site, hold.end);
+            let call = ThreadCall::of(execution, hold.thread, hold.site, hold.end);
             self.follow_thread(hold.thread, Tie::Holds(call), at, end);
             at = end;
         }

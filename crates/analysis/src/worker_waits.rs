@@ -13,7 +13,7 @@ use taskscope_event::models::wait::kind;
 use taskscope_execution::{Execution, Place, State, ThreadWait};
 
 use crate::cpu_time::LostTo;
-use crate::wait_chains::{Call, ChainPart, Root, follow, object};
+use crate::wait_chains::{ChainPart, Root, ThreadCall, follow, object};
 
 /// Blocked time of workers in recorded waits, by the place of their code and the charged party: nanoseconds, in the order of both.
 pub fn worker_waits(execution: &Execution) -> Vec<(Place, LostTo, u64)> {
@@ -45,7 +45,7 @@ pub fn worker_waits(execution: &Execution) -> Vec<(Place, LostTo, u64)> {
 /// The charged party of a part of a worker's wait.
 fn charged(execution: &Execution, wait: &ThreadWait, part: &ChainPart) -> LostTo {
     let kind = object(execution, wait.object).map_or(0, |row| row.kind);
-    let at = Call::of(execution, wait.thread, wait.site, wait.start);
+    let at = ThreadCall::of(execution, wait.thread, wait.site, wait.start);
     match (part.root, part.first.zip(part.last)) {
         (Root::NoCpu, _) => LostTo::NoCpu,
         (Root::NotKnown | Root::Open, _) => LostTo::WaitUnknown(kind, at),
@@ -147,7 +147,7 @@ mod tests {
         execution.attribute_system_time();
         let rows = worker_waits(&execution);
         let rows: Vec<(LostTo, u64)> = rows.into_iter().map(|(_, to, ns)| (to, ns)).collect();
-        let call = |site, at| Call::of(&execution, thread, SiteIndex(site), at);
+        let call = |site, at| ThreadCall::of(&execution, thread, SiteIndex(site), at);
         let expected = [
             (LostTo::TimedOut(kind::CONDITION, call(3, 100)), 300),
             (LostTo::Outside(kind::SOCKET, call(4, 500)), 290),

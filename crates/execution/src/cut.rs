@@ -1,7 +1,7 @@
 //! A part of an execution in time, as an execution of its own.
 
 use crate::activities::{Activities, ActivityNumbers};
-use crate::messages::{Call, Communication};
+use crate::messages::{Communication, MpiCall};
 use crate::samples::RegionPath;
 use crate::track_builder::TrackBuilder;
 use crate::{
@@ -332,7 +332,7 @@ impl Part {
     fn cut_communication(&self, communication: &mut Communication) {
         let within = |from: u64, to: u64| overlaps(from, to, self.begin, self.end) && to <= self.end;
         let Communication { calls, messages, participations, fulfilments, awaited, .. } = communication;
-        let kept = |call: &Call| overlaps(call.start, call.end, self.begin, self.end);
+        let kept = |call: &MpiCall| overlaps(call.start, call.end, self.begin, self.end);
         let kept_calls: Vec<u32> = numbers(calls.iter().map(kept)).collect();
         let of_messages: Vec<u32> =
             numbers(messages.iter().map(|m| within(m.sent.min(m.posted), m.received))).collect();
@@ -526,9 +526,9 @@ mod tests {
     #[test]
     fn partners_of_open_calls_stay_theirs() {
         use crate::Place;
-        use crate::messages::{Awaited, Call, Communication};
+        use crate::messages::{Awaited, Communication, MpiCall};
 
-        let call = |start: u64, end: u64| Call {
+        let call = |start: u64, end: u64| MpiCall {
             thread: ThreadIndex(0),
             function: 0,
             place: Place::UNKNOWN,

@@ -167,7 +167,7 @@ pub struct Clock {
 
 /// A call of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct DeviceCall {
     /// Begin.
     pub start: u64,
     /// End.
@@ -193,7 +193,7 @@ pub enum Purpose {
     Other,
 }
 
-impl Call {
+impl DeviceCall {
     /// Its purpose.
     pub fn purpose(&self) -> Purpose {
         match self.kind {
@@ -215,7 +215,7 @@ pub struct CallThread {
     /// System thread id.
     pub tid: i64,
     /// The calls.
-    pub calls: Vec<Call>,
+    pub calls: Vec<DeviceCall>,
     /// Texts of names; the first is the empty one.
     pub names: Vec<String>,
 }

@@ -14,7 +14,7 @@ pub use partners::{OpenCalls, Owed, Partner, Partners};
 
 /// One call of the library, or several that poll for the same without a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct MpiCall {
     /// The calling thread.
     pub thread: ThreadIndex,
     /// Number of the function in `taskscope_event::models::messages::FUNCTIONS`.
@@ -33,7 +33,7 @@ pub struct Call {
     pub wait: Option<PeerWait>,
 }
 
-impl Call {
+impl MpiCall {
     /// The function's name, without the library's prefix.
     pub fn function_name(&self) -> Option<&'static str> {
         FUNCTIONS.get(self.function as usize).copied()
@@ -233,7 +233,7 @@ pub struct Communication {
     /// Ranks of processes, by [`ProcessIndex`], if known.
     pub ranks: FxHashMap<u32, Rank>,
     /// Calls, by their begins.
-    pub calls: Vec<Call>,
+    pub calls: Vec<MpiCall>,
     /// Messages, by the time they were received.
     pub messages: Vec<Message>,
     /// Partners of calls that had not ended, by their rows.
@@ -261,7 +261,7 @@ impl Communication {
     }
 
     /// The calls of a thread, in order.
-    pub fn calls_of(&self, thread: ThreadIndex) -> impl Iterator<Item = &Call> {
+    pub fn calls_of(&self, thread: ThreadIndex) -> impl Iterator<Item = &MpiCall> {
         self.calls.iter().filter(move |call| call.thread == thread)
     }
 

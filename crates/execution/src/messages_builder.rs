@@ -1,7 +1,7 @@
 //! Pairs the message records of threads of several processes.
 
 use crate::message_change::MessageChange;
-use crate::messages::{Call, Communication, Fulfilment, Participation, PeerWait};
+use crate::messages::{Communication, Fulfilment, MpiCall, Participation, PeerWait};
 use crate::{NO_TIME, PlaceKind, ProcessIndex, SiteIndex, TaskIndex, ThreadIndex};
 use rustc_hash::FxHashMap;
 
@@ -125,7 +125,7 @@ impl MessagesBuilder {
                 self.last_call.insert(thread.0, self.communication.calls.len() as u32);
                 let (start, end, count, bytes) = (at, NO_TIME, 1, 0);
                 self.threads_of.insert(thread, process);
-                let call = Call { thread, function, place, start, end, count, bytes, wait: None };
+                let call = MpiCall { thread, function, place, start, end, count, bytes, wait: None };
                 self.communication.calls.push(call);
                 self.completions.remove(&thread.0);
                 self.awaits_nothing(thread);

@@ -5,7 +5,7 @@ use core::ffi::{c_int, c_void};
 use taskscope_event::models::ovni;
 
 use crate::host::{self, HOST};
-use crate::sampler::{self, intercept, modules, settings, unwanted};
+use crate::sampler::{self, excluded_programs, intercept, modules, settings};
 use crate::{recording, shared, thread};
 
 /// Programs that only start others: a shell replaces itself by them, and would leave its recording open.
@@ -49,7 +49,7 @@ extern "C" fn at_load(_count: c_int, arguments: *const *const libc::c_char) {
         let errno = libc::__errno_location();
         let kept = *errno;
         sampler::set_host(&HOST);
-        unwanted::start_anew(arguments);
+        excluded_programs::start_anew(arguments);
         start_at_load();
         *errno = kept;
     }

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use taskscope_event::models::MODELS;
 use taskscope_record::process;
 
-use crate::sampler::{self, module_files, unwanted};
+use crate::sampler::{self, excluded_programs, module_files};
 use crate::task_stacks::check;
 use crate::{pause, profiling, thread};
 
@@ -20,7 +20,9 @@ static HAS_STARTED: AtomicBool = AtomicBool::new(false);
 /// recording has already started (a second runtime, the same one loaded again, or sampling), the recording is
 /// shared. Returns whether the process is recorded now.
 pub fn start_recording(models: &[(&'static str, &'static str)]) -> bool {
-    let Some(trace_directory) = trace_directory().filter(|_| !unwanted::is_here()) else { return false };
+    let Some(trace_directory) = trace_directory().filter(|_| !excluded_programs::is_here()) else {
+        return false;
+    };
     let config = process::Config {
         trace_directory: trace_directory.into(),
         app_id: 1,

@@ -8,10 +8,10 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use crate::frames::Open;
-pub use crate::profiling::{WaitCall, WaitEvent};
+pub use crate::profiling::{RecordedCall, WaitEvent};
 pub use crate::recording::start_recording;
 pub use crate::sampler::blocking::{
-    Blocking, MIN_BLOCKED_NS, Recorder as BlockingRecorder, Returned, Syscall, begin as begin_blocking,
+    Blocking, BlockingRecorder, MIN_BLOCKED_NS, Returned, Syscall, begin as begin_blocking,
     end as end_blocking, set_recorder as record_blocking,
 };
 use crate::sampler::is_active;
@@ -151,20 +151,20 @@ impl Moment<'_> {
     }
 
     /// A call in a profile: it returns to `return_address`.
-    pub fn wait_call(&mut self, return_address: *const c_void) -> WaitCall {
+    pub fn wait_call(&mut self, return_address: *const c_void) -> RecordedCall {
         if !is_active() || return_address.is_null() {
-            return WaitCall { site: return_address as u64, ..WaitCall::default() };
+            return RecordedCall { site: return_address as u64, ..RecordedCall::default() };
         }
         let path = self.path_here(return_address, self.thread.exit_here());
-        WaitCall { site: return_address as u64, path, context: self.context() }
+        RecordedCall { site: return_address as u64, path, context: self.context() }
     }
 
     /// The program's call into this library in a profile.
-    pub fn wait_call_from_program(&mut self) -> WaitCall {
+    pub fn wait_call_from_program(&mut self) -> RecordedCall {
         if !is_active() {
-            return WaitCall::default();
+            return RecordedCall::default();
         }
         let (site, path) = self.call_from_program();
-        WaitCall { site, path, context: self.context() }
+        RecordedCall { site, path, context: self.context() }
     }
 }

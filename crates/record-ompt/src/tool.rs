@@ -9,7 +9,7 @@ use taskscope_event::models::{openmp, ovni};
 use taskscope_record::{Json, process};
 
 use crate::abi::{Callback, Data, Lookup, SetCallback, StartToolResult, event};
-use crate::sampler::unwanted;
+use crate::sampler::excluded_programs;
 use crate::{chain, control, end_order, host, memory, profiling, recording, sampler, task_stacks};
 
 /// A static that the runtime gets a pointer to.
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn ompt_start_tool(
 ) -> *mut StartToolResult {
     // The user's list may name this library too.
     static STARTING: AtomicBool = AtomicBool::new(false);
-    if unwanted::is_here() || STARTING.swap(true, Relaxed) {
+    if excluded_programs::is_here() || STARTING.swap(true, Relaxed) {
         return core::ptr::null_mut();
     }
     // SAFETY: the runtime's own arguments.

@@ -5,8 +5,8 @@ use core::sync::atomic::Ordering::*;
 
 use taskscope_event::models::wait::kind;
 
+use crate::c_library::call;
 use crate::events::{self, POSIX};
-use crate::next::call;
 use crate::objects::{Object, this_thread};
 
 type Pointer = *mut c_void;

@@ -5,10 +5,10 @@ use core::ffi::{c_int, c_void};
 use libc::{clockid_t, timespec};
 use taskscope_event::models::wait::kind;
 
+use crate::c_library::call;
 use crate::events::{self, C11, POSIX};
 use crate::gil;
 use crate::lock;
-use crate::next::call;
 use crate::objects::{Object, this_thread};
 
 type Pointer = *mut c_void;

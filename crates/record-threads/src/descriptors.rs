@@ -6,9 +6,9 @@ use core::mem::MaybeUninit;
 use taskscope_event::models::wait::kind;
 use taskscope_ompt::shared::Blocking;
 
+use crate::c_library::call;
 use crate::channels;
 use crate::events;
-use crate::next::call;
 use crate::waits::waits_in;
 
 type Ends = *mut c_int;

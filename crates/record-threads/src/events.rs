@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use taskscope_event::models::wait::{self, outcome};
 use taskscope_ompt::shared::{
-    Moment, WaitCall, WaitEvent, record_outside_openmp, record_outside_openmp_untimed,
+    Moment, RecordedCall, WaitEvent, record_outside_openmp, record_outside_openmp_untimed,
 };
 use taskscope_record::{forked, thread};
 
@@ -146,7 +146,7 @@ pub fn hands_over(kind: u32, object: usize, taken_at: usize, caller: usize) {
     with_moment(|moment| {
         if moment.counts_waits() {
             let path = moment.wait_call(caller as *const c_void);
-            let call = WaitCall { site: taken_at as u64, ..path };
+            let call = RecordedCall { site: taken_at as u64, ..path };
             return moment.count_wait(WaitEvent::HandsOver { kind, object: object as u64, call });
         }
         let site = site(moment, taken_at);
@@ -183,7 +183,7 @@ fn count_of(all: bool) -> u32 {
 #[derive(Clone, Copy, Default)]
 pub struct WakePlace {
     site: u32,
-    call: WaitCall,
+    call: RecordedCall,
     /// Whether a profile waits for the event.
     is_announced: bool,
 }
@@ -309,7 +309,7 @@ fn announce(moment: &mut Moment<'_>, handle: usize, pointer: usize, routine: usi
     if moment.counts_waits() {
         moment.begin_to_count_waits();
         let site = if routine == 0 { 0 } else { routine as u64 + 1 };
-        let routine = WaitCall { site, ..WaitCall::default() };
+        let routine = RecordedCall { site, ..RecordedCall::default() };
         let (handle, pointer) = (handle as u64, pointer as u64);
         return moment.count_wait(WaitEvent::Starts { handle, pointer, routine });
     }

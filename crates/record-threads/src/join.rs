@@ -5,8 +5,8 @@ use core::ffi::{c_int, c_void};
 use libc::{clockid_t, pthread_t, timespec};
 use taskscope_event::models::wait::kind;
 
+use crate::c_library::call;
 use crate::events::{self, C11, POSIX};
-use crate::next::call;
 use crate::objects::this_thread;
 
 type Result = *mut *mut c_void;

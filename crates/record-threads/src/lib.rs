@@ -63,6 +63,7 @@
 
 mod barrier;
 mod blocking;
+mod c_library;
 mod channels;
 mod condition;
 #[cfg(not(test))]
@@ -74,7 +75,6 @@ mod futex;
 mod gil;
 mod join;
 mod lock;
-mod next;
 mod objects;
 mod once;
 mod read_holds;

@@ -11,9 +11,9 @@ use core::ffi::{c_int, c_void};
 use libc::{clockid_t, timespec};
 use taskscope_event::models::wait::kind;
 
+use crate::c_library::call;
 use crate::events::{self, C11, Codes, POSIX};
 use crate::gil;
-use crate::next::call;
 use crate::objects::{Object, Released, this_thread};
 use crate::read_holds;
 

@@ -8,8 +8,8 @@ use core::sync::atomic::{AtomicU32, Ordering::Acquire};
 
 use taskscope_event::models::wait::{kind, outcome};
 
+use crate::c_library::call;
 use crate::events;
-use crate::next::call;
 use crate::objects::{Object, Released, this_thread};
 
 type Pointer = *mut c_void;

@@ -5,8 +5,8 @@ use core::ffi::{c_int, c_void};
 use taskscope_event::models::wait::{kind, outcome};
 
 use crate::blocking;
+use crate::c_library::call;
 use crate::events;
-use crate::next::call;
 use crate::objects::{Object, this_thread};
 
 type Pointer = *mut c_void;

@@ -2,7 +2,7 @@
 
 use taskscope_ompt::shared::{self, BlockingRecorder};
 
-use crate::{blocking, channels, events, futex, next, objects, switches};
+use crate::{blocking, c_library, channels, events, futex, objects, switches};
 
 /// Runs when the library is loaded.
 #[cfg(not(test))]
@@ -12,7 +12,7 @@ static AT_LOAD: extern "C" fn() = at_load;
 
 #[cfg_attr(test, allow(dead_code, reason = "tests intercept nothing"))]
 extern "C" fn at_load() {
-    next::look_up();
+    c_library::look_up();
     objects::prepare();
     channels::prepare();
     shared::at_thread_start(thread_starts);

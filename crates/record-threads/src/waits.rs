@@ -6,7 +6,7 @@ use core::ffi::{c_char, c_int, c_uint, c_void};
 use libc::{iovec, off_t, pid_t, rusage, siginfo_t, timespec};
 use taskscope_ompt::shared::{Blocking, begin_blocking, end_blocking};
 
-use crate::next::call;
+use crate::c_library::call;
 
 /// Makes a call that may wait. A cancelled thread unwinds from it, and nothing is dropped.
 #[inline(always)]

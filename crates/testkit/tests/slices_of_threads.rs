@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use taskscope_analysis::{Call, Root, Tie, lives_of_threads, thread_waits};
+use taskscope_analysis::{Root, ThreadCall, Tie, lives_of_threads, thread_waits};
 use taskscope_event::Code;
 use taskscope_event::framing::file_header;
 use taskscope_event::models::{dictionary, samples, wait};
@@ -137,7 +137,8 @@ fn write_run(root: &Path, dice: &mut Dice) {
 fn rows(execution: &Execution) -> BTreeMap<String, String> {
     let site = |site: SiteIndex| execution.catalog.sites.get(site.index()).map_or(0, |row| row.address);
     let path = |path: PathIndex| execution.samples.paths.get(path.index()).map(|row| row.addresses.clone());
-    let call = |call: Call| format!("{:#x} by {:x?}", site(call.site), path(call.path).unwrap_or_default());
+    let call =
+        |call: ThreadCall| format!("{:#x} by {:x?}", site(call.site), path(call.path).unwrap_or_default());
     let tid = |thread: ThreadIndex| execution.threads.get(thread.index()).map(|row| row.tid);
     let tie = |tie: Option<Tie>| match tie {
         None => "nobody".to_owned(),

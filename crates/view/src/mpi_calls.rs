@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use taskscope_analysis::LateProcess;
-use taskscope_execution::messages::{Call, PeerWaitKind};
+use taskscope_execution::messages::{MpiCall, PeerWaitKind};
 use taskscope_execution::{Place, PlaceKind, ProcessIndex, SiteIndex, State};
 use taskscope_session::Session;
 
@@ -48,7 +48,7 @@ pub struct PeerWaits {
 }
 
 /// The function of a call, such as `MPI_Recv`.
-pub(crate) fn name_of(call: &Call) -> String {
+pub(crate) fn name_of(call: &MpiCall) -> String {
     words_of(call.function, call.function_name())
 }
 
@@ -129,7 +129,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, call: &Call) {
+    fn add(&mut self, call: &MpiCall) {
         self.function = call.function_name();
         self.calls += u64::from(call.count);
         self.bytes = self.bytes.saturating_add(if call.bytes == u64::MAX { 0 } else { call.bytes });

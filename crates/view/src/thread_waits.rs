@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
-use taskscope_analysis::{Analysis, Call, Root, Tie, WaitPartOf, WaitsAt};
+use taskscope_analysis::{Analysis, Root, ThreadCall, Tie, WaitPartOf, WaitsAt};
 use taskscope_event::models::wait::kind;
 use taskscope_execution::ObjectIndex;
 use taskscope_session::{Session, kind_of_awaited, name_of_awaited};
@@ -246,7 +246,7 @@ impl WaitWords<'_> {
     }
 
     /// A call in which threads wait for an object of this kind.
-    pub fn blocked(&mut self, kind: u32, call: Call) -> TiedThread {
+    pub fn blocked(&mut self, kind: u32, call: ThreadCall) -> TiedThread {
         let (place, code) = self.write_call(verb(kind), Tie::Wakes(call));
         TiedThread { role: Word::Borrowed("blocks"), place, code }
     }

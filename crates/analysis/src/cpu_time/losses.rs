@@ -2,7 +2,7 @@
 
 use taskscope_execution::{ObjectIndex, ThreadIndex};
 
-use crate::wait_chains::{Call, Tie};
+use crate::wait_chains::{ThreadCall, Tie};
 
 /// The reason why CPUs were not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,7 +18,7 @@ pub enum LostTo {
         /// The object.
         object: ObjectIndex,
         /// The call in which they wait.
-        at: Call,
+        at: ThreadCall,
         /// The thread waited for.
         first: Tie,
         /// The last thread of the chain of waits, the same in a chain of one.
@@ -26,10 +26,10 @@ pub enum LostTo {
         /// Threads in the chain.
         length: u32,
         /// The sleep or I/O of the last thread; `None` if it ran.
-        blocked: Option<(u32, Call)>,
+        blocked: Option<(u32, ThreadCall)>,
     },
     /// Threads sleep or wait for a device: the kind and call.
-    Blocked(u32, Call),
+    Blocked(u32, ThreadCall),
     /// Locks were free, or threads woken, and they did not run yet.
     Handover,
     /// Too few threads have work.
@@ -37,11 +37,11 @@ pub enum LostTo {
     /// No thread has work.
     Idle,
     /// Threads wait in a recorded call (its kind), and the thread that ends the wait is not known.
-    WaitUnknown(u32, Call),
+    WaitUnknown(u32, ThreadCall),
     /// Threads wait in a recorded call (its kind) until the time that its caller allows is over.
-    TimedOut(u32, Call),
+    TimedOut(u32, ThreadCall),
     /// Threads wait in a recorded call (its kind) that no recorded thread ends: for a peer, a timer, another process.
-    Outside(u32, Call),
+    Outside(u32, ThreadCall),
     /// Threads are blocked in calls that are not recorded.
     BlockedUnknown,
     /// The activity of threads is not recorded.

@@ -8,7 +8,7 @@ use super::bound::BoundThreads;
 use super::charges::Charges;
 use super::losses::LostTo;
 use super::scheduling::Scheduling;
-use crate::wait_chains::{Call, ChainPart, Root, Tie, follow, object};
+use crate::wait_chains::{ChainPart, Root, ThreadCall, Tie, follow, object};
 
 /// Divides the time of threads into pieces.
 pub(super) struct Pieces<'a> {
@@ -123,12 +123,12 @@ impl Pieces<'_> {
             _ if kind == kind::JOIN => Doing::Rests,
             (Root::Open, _) => Doing::Rests,
             (Root::NotKnown, _) | (Root::Ran, None) => {
-                let call = Call::of(self.execution, wait.thread, wait.site, wait.start);
+                let call = ThreadCall::of(self.execution, wait.thread, wait.site, wait.start);
                 Doing::WaitsUnknown(self.charges.number(LostTo::WaitUnknown(kind, call)))
             }
             (Root::TimedOut, _) => Doing::Listens,
             (Root::Slept, None) => {
-                let call = part.blocked.map_or(Call::NONE, |(_, call)| call);
+                let call = part.blocked.map_or(ThreadCall::NONE, |(_, call)| call);
                 let number = self.charges.number(LostTo::Blocked(kind, call));
                 if own.works { Doing::Waits(number) } else { Doing::Sleeps(number) }
             }
@@ -154,7 +154,7 @@ impl Pieces<'_> {
     }
 
     pub(super) fn wait(&mut self, (kind, wait): (u32, &ThreadWait), first: Tie, part: &ChainPart) -> u32 {
-        let at = Call::of(self.execution, wait.thread, wait.site, wait.start);
+        let at = ThreadCall::of(self.execution, wait.thread, wait.site, wait.start);
         let last = part.last.unwrap_or(first);
         let (object, length, blocked) = (wait.object, part.length, part.blocked);
         self.charges.number(LostTo::Wait { kind, object, at, first, last, length, blocked })

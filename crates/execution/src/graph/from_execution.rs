@@ -10,7 +10,7 @@
 
 pub(super) mod order;
 
-use crate::messages::Call;
+use crate::messages::MpiCall;
 
 use super::{
     ActivityKind, AwaitedOperation, DeviceWork, GraphBuilder, GraphError, NONE, NewData, NewTask, Operation,
@@ -345,8 +345,8 @@ impl Maker<'_> {
         }
     }
 
-    fn calls_by_thread(&self) -> FxHashMap<u32, Vec<Call>> {
-        let mut calls: FxHashMap<u32, Vec<Call>> = FxHashMap::default();
+    fn calls_by_thread(&self) -> FxHashMap<u32, Vec<MpiCall>> {
+        let mut calls: FxHashMap<u32, Vec<MpiCall>> = FxHashMap::default();
         for call in &self.execution.communication.calls {
             calls.entry(call.thread.0).or_default().push(*call);
         }

@@ -4,7 +4,7 @@
 use super::from_execution::Maker;
 use super::from_execution::order::OfTasks;
 use super::{ActivityKind, NONE, NewData};
-use crate::messages::{Call, Participation};
+use crate::messages::{MpiCall, Participation};
 use crate::{NO_TIME, ProcessIndex, ThreadIndex};
 use rustc_hash::FxHashMap;
 use taskscope_event::models::messages::FUNCTIONS;
@@ -45,7 +45,7 @@ impl Maker<'_> {
     }
 
     /// The time in a call: waiting for the peer that it waited for, then the rest.
-    pub(super) fn add_call(&mut self, worker: u32, start: u64, end: u64, call: Option<&Call>) {
+    pub(super) fn add_call(&mut self, worker: u32, start: u64, end: u64, call: Option<&MpiCall>) {
         let Some(call) = call else {
             let name = self.builder.add_name("communication");
             return self.builder.add_activity(worker.into(), ActivityKind::Communication, name, start, end);

@@ -1,7 +1,7 @@
 //! Partners of calls that have not ended: the ranks that must call the library too.
 
 use super::{
-    Awaited, Call, Communication, Members, Participation, Unreceived, is_among_neighbours, is_from_root,
+    Awaited, Communication, Members, MpiCall, Participation, Unreceived, is_among_neighbours, is_from_root,
     is_to_root,
 };
 use crate::{ProcessIndex, ThreadIndex};
@@ -95,7 +95,7 @@ impl<'e, P: Fn(ThreadIndex) -> ProcessIndex> OpenCalls<'e, P> {
     }
 
     /// The ranks that the call of this row needs.
-    pub fn partners(&self, row: u32, call: &Call) -> Partners {
+    pub fn partners(&self, row: u32, call: &MpiCall) -> Partners {
         let (awaited, waiter) = (&self.communication.awaited, call.thread);
         let first = awaited.partition_point(|(of, _)| *of < row);
         let own = awaited[first..].iter().take_while(|(of, _)| *of == row);

@@ -1,7 +1,7 @@
 //! Waits of calls for other processes.
 
 use super::{Concern, MessagesBuilder, NO_RANK};
-use crate::messages::{Call, PeerWait, PeerWaitKind};
+use crate::messages::{MpiCall, PeerWait, PeerWaitKind};
 use crate::{ProcessIndex, ThreadIndex};
 use rustc_hash::FxHashMap;
 use std::cell::OnceCell;
@@ -71,7 +71,7 @@ impl MessagesBuilder {
         for concern in concerns {
             of_function.entry(name(concern)).or_default().push(concern);
         }
-        let last_of = |functions: &[&str], call: &Call, counts: &dyn Fn(&Concern) -> bool| {
+        let last_of = |functions: &[&str], call: &MpiCall, counts: &dyn Fn(&Concern) -> bool| {
             let found = functions.iter().filter_map(|function| {
                 let rows = of_function.get(function)?;
                 let end = rows.partition_point(|row| start(row) <= call.end);

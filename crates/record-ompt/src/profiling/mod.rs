@@ -52,7 +52,7 @@ pub use run::{Counted, sample_no_cpu};
 pub use samples::{Sample, is_work};
 pub use sink::Profile;
 pub use states::State;
-pub use thread_waits::{Call as WaitCall, WaitEvent};
+pub use thread_waits::{RecordedCall, WaitEvent};
 #[cfg_attr(test, allow(unused_imports, reason = "tests preload nothing"))]
 pub use write::write_before_exit;
 pub use write::write_last;

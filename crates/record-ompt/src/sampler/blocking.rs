@@ -9,7 +9,7 @@ use taskscope_record::clock;
 pub type Syscall = unsafe extern "C-unwind" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
 
 /// A recorder of waits.
-pub struct Recorder {
+pub struct BlockingRecorder {
     /// Makes a futex call that returns to `caller`, with these arguments of the system call.
     pub futex: unsafe fn(caller: usize, arguments: [usize; 6], next: Syscall) -> c_long,
     /// A call of this thread begins. Returns a token for `returned`; 0 if nothing is to be undone.
@@ -66,17 +66,17 @@ pub enum Blocking {
 /// The shortest call without a token that is reported, nanoseconds.
 pub const MIN_BLOCKED_NS: u64 = 50_000;
 
-static RECORDER: AtomicPtr<Recorder> = AtomicPtr::new(core::ptr::null_mut());
+static RECORDER: AtomicPtr<BlockingRecorder> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Has `recorder` called from now on.
-pub fn set_recorder(recorder: &'static Recorder) {
+pub fn set_recorder(recorder: &'static BlockingRecorder) {
     RECORDER.store(core::ptr::from_ref(recorder).cast_mut(), Release);
 }
 
 /// The recorder of waits, if there is one.
 #[inline(always)]
 #[cfg_attr(test, allow(dead_code, reason = "tests intercept nothing"))]
-pub fn recorder() -> Option<&'static Recorder> {
+pub fn recorder() -> Option<&'static BlockingRecorder> {
     // SAFETY: null, or stored by `set_recorder`.
     unsafe { RECORDER.load(Acquire).as_ref() }
 }

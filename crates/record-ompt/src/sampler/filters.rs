@@ -17,9 +17,9 @@ use taskscope_record::{own_threads, process};
 
 use super::host::host;
 use super::machine::read_anywhere;
-use super::{signal, unwanted};
+use super::{excluded_programs, signal};
 
-pub use super::unwanted::has_left;
+pub use super::excluded_programs::has_left;
 
 /// Operations of `seccomp`, and modes of `prctl(PR_SET_SECCOMP)`.
 const SET_STRICT: u32 = libc::SECCOMP_SET_MODE_STRICT;
@@ -173,18 +173,18 @@ fn leave() {
         if !process::was_forked() {
             return;
         }
-        unwanted::report(attached::FILTERED);
+        excluded_programs::report(attached::FILTERED);
         process::decline_in_child();
     } else {
-        unwanted::report(attached::FILTERED);
+        excluded_programs::report(attached::FILTERED);
         own_threads::give_way();
         if let Some(host) = host() {
             (host.finish)();
         }
         signal::give_back();
     }
-    unwanted::decline();
-    unwanted::leave();
+    excluded_programs::decline();
+    excluded_programs::leave();
 }
 
 #[cfg(test)]

@@ -11,12 +11,13 @@
 //! used part touched, before its timer was armed; every pointer of the runtime is checked before use. It
 //! reads the thread's stack of open constructs only if it did not interrupt a callback. On a stack that is
 //! too small, or of unknown size, it uses the recorder's own (`own_stack`); the kernel's frame is on an
-//! alternate stack (`alternate`). Samples take at most a quarter of a thread's time (`rest`).
+//! alternate stack (`alternate`). Samples take at most a quarter of a thread's time (`time_limit`).
 
 pub mod alternate;
 pub mod blocking;
 pub mod bounds;
 pub mod code_map;
+pub mod excluded_programs;
 pub mod filters;
 mod handler;
 mod host;
@@ -27,15 +28,14 @@ pub mod module_files;
 pub mod modules;
 pub mod own_stack;
 mod python;
-mod rest;
 pub mod runtime_code;
 pub mod runtime_inside;
 mod settings;
 pub mod signal;
 mod thread_sampler;
+mod time_limit;
 mod timer;
 mod unusual;
-pub mod unwanted;
 mod unwind_tables;
 pub mod walk;
 

@@ -6,11 +6,11 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use super::alternate::Alternate;
 use super::bounds::Bounds;
 use super::machine::registers_here;
-use super::rest::Rest;
 use super::settings::{Settings, now, settings};
+use super::time_limit::Rest;
 use super::timer::Timer;
 use super::walk::{Cache, Frames};
-use super::{code_map, signal, unwanted};
+use super::{code_map, excluded_programs, signal};
 
 /// A thread's timer and the handler's memory.
 pub struct Sampler {
@@ -134,7 +134,7 @@ impl Sampler {
 
 impl Drop for Sampler {
     fn drop(&mut self) {
-        if unwanted::has_left() {
+        if excluded_programs::has_left() {
             // By no call of the system.
             core::mem::forget((self.timer.take(), self.alternate.take()));
             return;

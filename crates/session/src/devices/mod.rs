@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use taskscope_event::models::device;
 use taskscope_execution::devices::{
-    Call, CallThread, Clock, Devices, LostOperation, Operation, Queue, short_name,
+    CallThread, Clock, DeviceCall, Devices, LostOperation, Operation, Queue, short_name,
 };
 use taskscope_reorder::clock::{ClockMap, Knot};
 use taskscope_symbol::demangle;
@@ -139,9 +139,9 @@ fn add_calls(all: &mut Vec<CallThread>, mut thread: CallThread) {
     };
     let names = known.names.len() as u32;
     known.names.append(&mut thread.names);
-    known
-        .calls
-        .extend(thread.calls.into_iter().map(|call| Call { name: call.name.saturating_add(names), ..call }));
+    known.calls.extend(
+        thread.calls.into_iter().map(|call| DeviceCall { name: call.name.saturating_add(names), ..call }),
+    );
     known.calls.sort_by_key(|call| call.start);
 }
 
@@ -159,7 +159,7 @@ fn read_calls(location: &Location) -> CallThread {
             device::CALL => {
                 if let (Some(end), Some(name), Some(kind)) = (fields.u64(), fields.u32(), fields.u32()) {
                     let start = event.clock_ns.max(0) as u64;
-                    thread.calls.push(Call { start, end: end.max(start), name, kind, operation: None });
+                    thread.calls.push(DeviceCall { start, end: end.max(start), name, kind, operation: None });
                 }
             }
             device::CALL_OPERATION => {

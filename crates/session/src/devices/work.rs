@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use taskscope_event::models::device::kind;
-use taskscope_execution::devices::{Call, CallThread, Devices, Operation, Purpose};
+use taskscope_execution::devices::{CallThread, DeviceCall, Devices, Operation, Purpose};
 use taskscope_execution::graph::{AwaitedOperation, DeviceWait, DeviceWork, SubmittedOperation};
 use taskscope_execution::{Execution, OffCpu, State, TargetWaitPart, ThreadIndex};
 
@@ -234,7 +234,7 @@ impl Operations {
     /// The part of a call in which it waits: all of one that is for waiting; of one that submits a copy or map and
     /// returns after that has ended (a blocking read), from the submission to that end. No other call that submits
     /// waits, however short its operation is.
-    fn waiting_part(&self, thread: &CallThread, call: &Call) -> Option<(u64, u64)> {
+    fn waiting_part(&self, thread: &CallThread, call: &DeviceCall) -> Option<(u64, u64)> {
         let part = match call.purpose() {
             Purpose::Waits => (call.start, call.end),
             Purpose::Submits => {
@@ -252,7 +252,7 @@ impl Operations {
 
     /// The operation with the end that a wait was for: the one that the call submitted, else the last one that ended in
     /// it.
-    fn awaited(&self, call: &Call, begin: u64, finish: u64) -> Option<u32> {
+    fn awaited(&self, call: &DeviceCall, begin: u64, finish: u64) -> Option<u32> {
         if call.purpose() == Purpose::Submits {
             return self.numbers.get(&call.operation?).map(|row| self.first + row);
         }
@@ -303,7 +303,7 @@ impl Operations {
     }
 }
 
-fn name_of<'a>(thread: &'a CallThread, call: &Call) -> &'a str {
+fn name_of<'a>(thread: &'a CallThread, call: &DeviceCall) -> &'a str {
     thread.names.get(call.name as usize).map_or("", String::as_str)
 }
 
@@ -342,17 +342,17 @@ mod tests {
             names: vec![String::new(), "a".into(), "b".into()],
             ..Queue::default()
         };
-        let call = |start, end, kind| Call { start, end, name: 1, kind, operation: None };
+        let call = |start, end, kind| DeviceCall { start, end, name: 1, kind, operation: None };
         let calls = CallThread {
             path: String::new(),
             pid: 7,
             tid: 70,
             calls: vec![
                 call(120, 300, kind::WAITING_CALL),
-                Call { operation: Some((0, 8)), ..call(500, 600, kind::SUBMITTING_CALL) },
-                Call { operation: Some((0, 8)), ..call(800, 950, kind::SUBMITTING_CALL) },
+                DeviceCall { operation: Some((0, 8)), ..call(500, 600, kind::SUBMITTING_CALL) },
+                DeviceCall { operation: Some((0, 8)), ..call(800, 950, kind::SUBMITTING_CALL) },
                 // A kernel that ends before its launch returns: no wait.
-                Call { operation: Some((0, 9)), ..call(910, 990, kind::SUBMITTING_CALL) },
+                DeviceCall { operation: Some((0, 9)), ..call(910, 990, kind::SUBMITTING_CALL) },
             ],
             names: vec![String::new(), "clFinish".into()],
         };
@@ -441,7 +441,7 @@ mod tests {
             names: vec![String::new(), "a".into(), "b".into(), "c".into()],
             ..Queue::default()
         };
-        let call = |start, end| Call { start, end, name: 0, kind: kind::WAITING_CALL, operation: None };
+        let call = |start, end| DeviceCall { start, end, name: 0, kind: kind::WAITING_CALL, operation: None };
         let calls = vec![call(130, 310), call(400, 500), call(750, 790)];
         let calls = CallThread { path: String::new(), pid: 7, tid: 70, calls, names: vec![String::new()] };
         let work = device_work(

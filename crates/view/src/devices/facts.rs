@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use taskscope_analysis::devices::{QueueLedger, ledgers, nanos_in, reaches_into, submitter};
-use taskscope_execution::devices::{Call, CallThread, Class, Operation, Purpose, Queue};
+use taskscope_execution::devices::{CallThread, Class, DeviceCall, Operation, Purpose, Queue};
 use taskscope_session::{Session, call_waits};
 
 /// The report's `devices`; `None` without queues and calls.
@@ -161,7 +161,7 @@ fn waited_in_copies(session: &Session) -> BTreeMap<(i64, i64), u64> {
 }
 
 /// Calls of a thread within the selected time.
-fn calls_in<'a>(session: &'a Session, thread: &'a CallThread) -> impl Iterator<Item = &'a Call> {
+fn calls_in<'a>(session: &'a Session, thread: &'a CallThread) -> impl Iterator<Item = &'a DeviceCall> {
     thread.calls.iter().filter(|call| reaches_into((call.start, call.end), session.times))
 }
 

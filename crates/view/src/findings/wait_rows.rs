@@ -8,7 +8,7 @@ use crate::thread_waits::{WaitWords, chain_text};
 use crate::words::{Source, sentence};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use taskscope_analysis::{Analysis, Call, Confidence, LostTo, Tie};
+use taskscope_analysis::{Analysis, Confidence, LostTo, ThreadCall, Tie};
 use taskscope_cause::{Blamed, Cause, Pattern};
 use taskscope_event::models::wait::kind;
 use taskscope_execution::{SiteIndex, State, ThreadIndex};
@@ -168,7 +168,7 @@ impl<'a> WaitRows<'a> {
     fn without_waker(
         &mut self,
         loss: (u64, u64),
-        (of, call): (u32, Call),
+        (of, call): (u32, ThreadCall),
         end: &str,
         confidence: Confidence,
     ) {

@@ -1,7 +1,7 @@
 //! Numbers over time: tasks that wait to run or exist, queues of devices, bytes on their way, what the program recorded.
 
 use super::Page;
-use super::apart::apart;
+use super::background::apart;
 use schemars::JsonSchema;
 use serde::Serialize;
 use taskscope_execution::lod::{Counter, Window};

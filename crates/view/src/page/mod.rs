@@ -4,8 +4,8 @@
 //! Times that leave this module are nanoseconds since the start of the trace, so that they fit into
 //! the numbers of a browser (exact up to 104 days).
 
-mod apart;
 mod assembly;
+mod background;
 mod bars;
 mod counters;
 mod critical_path;

@@ -1,7 +1,7 @@
 //! Tables for a range of time.
 
 use super::Page;
-use super::apart::apart;
+use super::background::apart;
 use super::queues::QueueTimes;
 use crate::documents::Named;
 use crate::report_rows::StateTimes;

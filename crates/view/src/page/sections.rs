@@ -8,7 +8,7 @@ use crate::documents::Named;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use taskscope_execution::messages::Call;
+use taskscope_execution::messages::MpiCall;
 use taskscope_execution::{
     Group, Hold, Holders, NO_NUMBER, NO_TIME, OsSource, Place, RegionIndex, Span, State, ThreadIndex,
 };
@@ -314,7 +314,7 @@ impl Page {
     }
 
     /// The call of a communication library that covers a section.
-    pub(super) fn call_at(&self, track: ThreadIndex, span: &Span) -> Option<&Call> {
+    pub(super) fn call_at(&self, track: ThreadIndex, span: &Span) -> Option<&MpiCall> {
         let calls = &self.execution.communication.calls;
         let of_threads = self.calls.get_or_init(|| {
             let mut rows = vec![Vec::new(); self.execution.threads.len()];

@@ -1,6 +1,6 @@
 //! Number of threads that run tasks of each type over time: a row for each of the largest task types.
 
-use super::apart::apart;
+use super::background::apart;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use taskscope_event::models::device::kind;
 use taskscope_event::models::messages::function_number;
 use taskscope_execution::devices::{Devices, LostOperation, Operation, Queue};
-use taskscope_execution::messages::{Call, Message, PeerWait, PeerWaitKind, Rank};
+use taskscope_execution::messages::{Message, MpiCall, PeerWait, PeerWaitKind, Rank};
 use taskscope_execution::{
     Anomaly, Change, Doubt, Execution, ExecutionBuilder, Observer, OsSource, ProcessIndex, RunDelay, Section,
     State, Uncertain,
@@ -90,7 +90,8 @@ pub fn talking() -> Execution {
     let wait = Some(PeerWait { kind: PeerWaitKind::LateSender, culprit, until: 41_000 });
     let function = function_number("Recv");
     let (place, count, bytes) = (taskscope_execution::Place::UNKNOWN, 1, 0);
-    let call = Call { thread: threads[0], function, place, start: 11_000, end: 51_000, count, bytes, wait };
+    let call =
+        MpiCall { thread: threads[0], function, place, start: 11_000, end: 51_000, count, bytes, wait };
     execution.communication.calls.push(call);
     let (sender, receiver) = (threads[1], threads[0]);
     let message = Message {

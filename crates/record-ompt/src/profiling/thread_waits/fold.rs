@@ -19,7 +19,7 @@ use taskscope_record::thread_sums::ThreadSums;
 
 use super::cpus::Cpus;
 use super::history::{Blame, History, Part, Tie};
-use super::ring::{Call, WaitEvent};
+use super::ring::{RecordedCall, WaitEvent};
 use super::rows::Rows;
 use super::sweep::{CpuSums, Doing};
 
@@ -38,17 +38,17 @@ type ObjectKey = (u32, u64);
 #[derive(Clone, Copy)]
 struct Open {
     of: ObjectKey,
-    call: Call,
+    call: RecordedCall,
     start: u64,
     /// The holder that the thread found, and the place of its acquisition.
-    found: Option<(u32, Call)>,
+    found: Option<(u32, RecordedCall)>,
 }
 
 /// A wait that is over, or open at the end.
 struct Wait {
     thread: u32,
     of: ObjectKey,
-    call: Call,
+    call: RecordedCall,
     time: (u64, u64),
     result: Outcome,
     waker: Option<Waker>,
@@ -76,7 +76,7 @@ impl Outcome {
 #[derive(Clone, Copy)]
 struct Waker {
     thread: u32,
-    call: Call,
+    call: RecordedCall,
     at: u64,
 }
 
@@ -84,7 +84,7 @@ struct Waker {
 #[derive(Clone, Copy)]
 struct Hold {
     thread: u32,
-    call: Call,
+    call: RecordedCall,
     end: u64,
 }
 
@@ -109,7 +109,7 @@ struct Object {
 struct Thread {
     open: Option<Open>,
     history: History,
-    routine: Call,
+    routine: RecordedCall,
     handle: u64,
     pointer: u64,
     /// The end of its last wait, and the times of that wait if it was for a wake.
@@ -182,7 +182,7 @@ impl Fold {
         Some(self.objects.entry(of).or_default())
     }
 
-    fn begins(&mut self, thread: u32, at: u64, of: ObjectKey, call: Call, found: (u64, u64)) {
+    fn begins(&mut self, thread: u32, at: u64, of: ObjectKey, call: RecordedCall, found: (u64, u64)) {
         self.ends(thread, at, Outcome::Failed);
         if let Some(object) = self.object(of) {
             if object.waiting == 0 {
@@ -198,13 +198,13 @@ impl Fold {
             .by_pointer
             .get(&found.0)
             .filter(|holder| **holder != thread)
-            .map(|holder| (*holder, Call { site: found.1, path: 0, context: 0 }));
+            .map(|holder| (*holder, RecordedCall { site: found.1, path: 0, context: 0 }));
         let own = self.threads.entry(thread).or_default();
         own.open = Some(Open { of, call, start: at, found });
         own.met(call);
     }
 
-    fn wakes(&mut self, thread: u32, at: u64, of: ObjectKey, call: Call, threads: u32) {
+    fn wakes(&mut self, thread: u32, at: u64, of: ObjectKey, call: RecordedCall, threads: u32) {
         let late = ends_late(of.0);
         let Some(object) = self.object(of).filter(|object| object.waiting > 0 || late) else { return };
         if object.wakes.len() >= MAX_WAKES {
@@ -245,7 +245,7 @@ impl Fold {
         &mut self,
         thread: u32,
         of: ObjectKey,
-        call: Call,
+        call: RecordedCall,
         result: Outcome,
         is_of_others: bool,
         (begun, ended): (u64, u64),
@@ -434,7 +434,7 @@ fn doing(of: u32, blame: &Blame, number: u32, has_work: bool) -> Doing {
 
 impl Thread {
     /// It has made a call: the first one tells the functions that it runs.
-    fn met(&mut self, call: Call) {
+    fn met(&mut self, call: RecordedCall) {
         if self.routine.path == 0 {
             (self.routine.path, self.routine.context) = (call.path, call.context);
         }

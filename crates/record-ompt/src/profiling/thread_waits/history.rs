@@ -5,7 +5,7 @@
 
 use taskscope_profile::WaitEnd;
 
-use super::ring::Call;
+use super::ring::RecordedCall;
 
 /// Parts that a thread's history holds.
 const MAX_PARTS: usize = 512;
@@ -16,11 +16,11 @@ const MAX_COMPRESSED: usize = 16;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Tie {
     /// Held the lock, taken at the site; the path is that of the release.
-    Holds(Call),
+    Holds(RecordedCall),
     /// Woke the waiting thread in this call.
-    Wakes(Call),
+    Wakes(RecordedCall),
     /// Was joined: its routine, and one of its paths.
-    IsJoined(Call),
+    IsJoined(RecordedCall),
 }
 
 /// The party that a part of a wait is charged to: a chain of threads.
@@ -33,7 +33,7 @@ pub struct Blame {
     /// The last thread of the chain.
     pub last: Option<Tie>,
     /// Kind and call of the sleep or I/O at the end of the chain.
-    pub blocked: Option<(u32, Call)>,
+    pub blocked: Option<(u32, RecordedCall)>,
     /// Threads in the chain.
     pub length: u32,
 }
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     fn blame(site: u64) -> Blame {
-        Blame::ran(Tie::Wakes(Call { site, path: 1, context: 0 }))
+        Blame::ran(Tie::Wakes(RecordedCall { site, path: 1, context: 0 }))
     }
 
     fn sums(history: &History, from: u64, until: u64) -> Vec<(Option<u64>, u64)> {

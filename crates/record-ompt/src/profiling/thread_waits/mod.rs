@@ -29,7 +29,7 @@ use super::contexts::{body_of, descend_path, expand};
 use super::places::Places;
 use fold::Fold;
 use history::{Blame, Tie};
-pub use ring::{Call, Ring, WaitEvent};
+pub use ring::{RecordedCall, Ring, WaitEvent};
 use rows::PartSum;
 use taskscope_event::models::wait::kind;
 use taskscope_profile::FrameKind;
@@ -215,7 +215,7 @@ struct Calls<'a> {
 }
 
 impl Calls<'_> {
-    fn call(&mut self, Call { site, path, context }: Call) -> WaitCall {
+    fn call(&mut self, RecordedCall { site, path, context }: RecordedCall) -> WaitCall {
         let tree = &mut self.profile.tree;
         let path = *self.known.entry((context, path)).or_insert_with(|| {
             let from = expand(tree, context);

@@ -16,7 +16,7 @@ const RESERVE: usize = 16;
 
 /// A call: the return address of its site, its path, and the context that the path is in.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
-pub struct Call {
+pub struct RecordedCall {
     /// The return address; 0 if unknown.
     pub site: u64,
     /// Number of the path; 0 if unknown.
@@ -30,17 +30,17 @@ pub struct Call {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WaitEvent {
     /// Begins to wait. The holder that the thread found: its thread pointer, and the place where it took the lock.
-    Begins { kind: u32, object: u64, call: Call, found: (u64, u64) },
+    Begins { kind: u32, object: u64, call: RecordedCall, found: (u64, u64) },
     /// Ends its wait.
     Ends { outcome: u32 },
     /// Releases a lock that others wait for.
-    HandsOver { kind: u32, object: u64, call: Call },
+    HandsOver { kind: u32, object: u64, call: RecordedCall },
     /// Wakes so many threads that wait; `u32::MAX` are all.
-    Wakes { kind: u32, object: u64, call: Call, threads: u32 },
+    Wakes { kind: u32, object: u64, call: RecordedCall, threads: u32 },
     /// Has waited, from `begun` until `ended`.
-    Waited { kind: u32, outcome: u32, is_of_others: bool, object: u64, call: Call, time: (u64, u64) },
+    Waited { kind: u32, outcome: u32, is_of_others: bool, object: u64, call: RecordedCall, time: (u64, u64) },
     /// Has this handle and thread pointer, and runs the routine at a place.
-    Starts { handle: u64, pointer: u64, routine: Call },
+    Starts { handle: u64, pointer: u64, routine: RecordedCall },
 }
 
 type Slot = UnsafeCell<(u64, WaitEvent)>;
@@ -209,8 +209,12 @@ impl Ring {
 mod tests {
     use super::*;
 
-    const BEGINS: WaitEvent =
-        WaitEvent::Begins { kind: 12, object: 1, call: Call { site: 1, path: 1, context: 0 }, found: (0, 0) };
+    const BEGINS: WaitEvent = WaitEvent::Begins {
+        kind: 12,
+        object: 1,
+        call: RecordedCall { site: 1, path: 1, context: 0 },
+        found: (0, 0),
+    };
     const ENDS: WaitEvent = WaitEvent::Ends { outcome: 0 };
 
     #[test]

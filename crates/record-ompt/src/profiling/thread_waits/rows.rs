@@ -5,7 +5,7 @@ use taskscope_event::models::wait::kind;
 use taskscope_profile::WaitEnd;
 
 use super::history::{Blame, Part};
-use super::ring::Call;
+use super::ring::RecordedCall;
 
 /// Rows; beyond, the object is left out, and then the call.
 const MAX_ROWS: usize = 4096;
@@ -15,7 +15,7 @@ const MAX_PARTS: usize = 1 << 15;
 const MAX_THREADS: usize = 256;
 
 /// The waits for an object (kind and identity, of joins 0), in calls at one place.
-pub type RowKey = (u32, u64, Call);
+pub type RowKey = (u32, u64, RecordedCall);
 
 /// Sums of a row.
 #[derive(Clone, Default)]
@@ -57,7 +57,7 @@ impl Rows {
     pub fn add(
         &mut self,
         (of, object): (u32, u64),
-        call: Call,
+        call: RecordedCall,
         thread: u32,
         parts: &[Part],
         mut numbered: impl FnMut(&Part, u32),
@@ -72,7 +72,7 @@ impl Rows {
             self.unfit += 1;
             key.1 = 0;
             if self.rows.len() >= 2 * MAX_ROWS && !self.rows.contains_key(&key) {
-                key.2 = Call::default();
+                key.2 = RecordedCall::default();
             }
         }
         let row = self.rows.entry(key).or_default();

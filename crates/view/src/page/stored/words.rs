@@ -1,7 +1,7 @@
 //! Rows of tables as words of 64 bits.
 
 use super::super::QueueOperation;
-use taskscope_execution::messages::{Call, Message, PeerWait, PeerWaitKind};
+use taskscope_execution::messages::{Message, MpiCall, PeerWait, PeerWaitKind};
 use taskscope_execution::{Column, ProcessIndex, ThreadIndex};
 
 pub(super) fn pair(high: u32, low: u32) -> u64 {
@@ -25,7 +25,7 @@ pub(super) fn rows_of<T, const N: usize>(words: &[u64], row: impl Fn([u64; N]) -
     words.as_chunks::<N>().0.iter().map(|words| row(*words)).collect()
 }
 
-pub(super) fn words_of_call(call: &Call) -> [u64; 7] {
+pub(super) fn words_of_call(call: &MpiCall) -> [u64; 7] {
     let wait = call.wait.map_or(0, |wait| {
         let kind = PeerWaitKind::ALL.iter().position(|kind| *kind == wait.kind).unwrap_or(0);
         pair(kind as u32 + 1, wait.culprit.0)
@@ -35,12 +35,12 @@ pub(super) fn words_of_call(call: &Call) -> [u64; 7] {
     [who, call.start, call.end, wait, until, what, call.bytes]
 }
 
-pub(super) fn call_of_words([who, start, end, wait, until, what, bytes]: [u64; 7]) -> Call {
+pub(super) fn call_of_words([who, start, end, wait, until, what, bytes]: [u64; 7]) -> MpiCall {
     let kind = high(wait).checked_sub(1).and_then(|kind| PeerWaitKind::ALL.get(kind as usize)).copied();
     let wait = kind.map(|kind| PeerWait { kind, culprit: ProcessIndex(low(wait)), until });
     let (thread, function) = (ThreadIndex(high(who)), low(who));
     let (place, count) = (taskscope_execution::Place::from_packed(high(what)), low(what));
-    Call { thread, function, place, start, end, count, bytes, wait }
+    MpiCall { thread, function, place, start, end, count, bytes, wait }
 }
 
 pub(super) fn words_of_message(message: &Message) -> [u64; 7] {

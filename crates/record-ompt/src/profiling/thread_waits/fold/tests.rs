@@ -4,8 +4,8 @@ const LOCK: u64 = 0x10;
 const OTHER: u64 = 0x20;
 const MUTEX: u32 = kind::MUTEX;
 
-fn call(site: u64) -> Call {
-    Call { site, path: site as u32, context: 0 }
+fn call(site: u64) -> RecordedCall {
+    RecordedCall { site, path: site as u32, context: 0 }
 }
 
 fn begins(of: u32, object: u64, site: u64) -> WaitEvent {
@@ -159,8 +159,11 @@ fn a_signal_wakes_one_thread_and_a_broadcast_all() {
 
 #[test]
 fn a_join_is_charged_to_the_routine_through_its_own_waits() {
-    let starts =
-        WaitEvent::Starts { handle: 77, pointer: 0x99, routine: Call { site: 3, path: 0, context: 0 } };
+    let starts = WaitEvent::Starts {
+        handle: 77,
+        pointer: 0x99,
+        routine: RecordedCall { site: 3, path: 0, context: 0 },
+    };
     let events =
         [(0, 100, begins(kind::JOIN, 77, 7)), (1, 110, starts), (1, 180, slept(5, 150, 180)), (0, 200, ENDS)];
     assert_eq!(
@@ -171,7 +174,7 @@ fn a_join_is_charged_to_the_routine_through_its_own_waits() {
 
 #[test]
 fn a_lock_that_is_not_released_belongs_to_the_holder_that_was_found() {
-    let starts = WaitEvent::Starts { handle: 77, pointer: 0x99, routine: Call::default() };
+    let starts = WaitEvent::Starts { handle: 77, pointer: 0x99, routine: RecordedCall::default() };
     let found = WaitEvent::Begins { kind: MUTEX, object: LOCK, call: call(7), found: (0x99, 4) };
     let events = [(0, 10, starts), (1, 100, found)];
     assert_eq!(parts_at(&events, 7, 160), [((WaitEnd::Ran, 4, 4, 0, 1), 60)], "not over at the end");
@@ -183,7 +186,7 @@ fn a_lock_that_is_not_released_belongs_to_the_holder_that_was_found() {
 /// The end of the chain is not known if threads wait for each other; nothing hangs.
 #[test]
 fn a_deadlock_ends_as_not_known() {
-    let pointer = |pointer| WaitEvent::Starts { handle: pointer, pointer, routine: Call::default() };
+    let pointer = |pointer| WaitEvent::Starts { handle: pointer, pointer, routine: RecordedCall::default() };
     let waits = |object, site, holder| WaitEvent::Begins {
         kind: MUTEX,
         object,
@@ -220,7 +223,11 @@ fn threads_that_end_are_forgotten_in_the_end() {
     for thread in 0..10_000 {
         let at = u64::from(thread) * 10;
         let handle = u64::from(thread);
-        fold.take(thread, at, WaitEvent::Starts { handle, pointer: handle, routine: Call::default() });
+        fold.take(
+            thread,
+            at,
+            WaitEvent::Starts { handle, pointer: handle, routine: RecordedCall::default() },
+        );
         fold.take(thread, at + 5, slept(5, at, at + 5));
         fold.end_thread(thread, at + 8, None);
     }

@@ -100,7 +100,7 @@ next_functions! {
 macro_rules! call {
     ($name:ident($($argument:ident : $type:ty),*) -> $result:ty) => {{
         type Function = unsafe extern "C-unwind" fn($($type),*) -> $result;
-        core::mem::transmute::<usize, Function>($crate::next::$name.address())($($argument),*)
+        core::mem::transmute::<usize, Function>($crate::c_library::$name.address())($($argument),*)
     }};
 }
 pub(crate) use call;
