@@ -233,7 +233,7 @@ impl Sums {
 
 /// A part of a wait for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WaitPart {
+pub struct LockWaitPart {
     /// The thread that waits.
     pub thread: ThreadIndex,
     /// Its section: the lock, its state, the place of the wait.
@@ -247,7 +247,7 @@ pub struct WaitPart {
 
 /// Splits the lock waits of every selected worker over the holders in sequence, and passes each part to
 /// `take`. The parts of a wait sum to the wait without its off-CPU time.
-pub fn split_lock_waits(execution: &Execution, mut take: impl FnMut(WaitPart)) {
+pub fn split_lock_waits(execution: &Execution, mut take: impl FnMut(LockWaitPart)) {
     let holders = Holders::of(&execution.holds);
     for (thread, row) in execution.selected_workers() {
         let is_wait = |state: State, _| state.group() == Group::Mutex;
@@ -255,7 +255,7 @@ pub fn split_lock_waits(execution: &Execution, mut take: impl FnMut(WaitPart)) {
             execution.split_wait(&holders, thread, &wait, |holder, start, end| {
                 let ns = end - start - execution.system_ns(thread, start, end);
                 if ns > 0 {
-                    take(WaitPart { thread, section: wait.section, holder, ns });
+                    take(LockWaitPart { thread, section: wait.section, holder, ns });
                 }
             });
         });

@@ -494,7 +494,7 @@ fn flat_by(
 
 /// A path with different values in two runs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change {
+pub struct PathChange {
     /// The steps, outermost first.
     pub path: Vec<Frame>,
     /// The value before, with all that is further in.
@@ -516,7 +516,7 @@ pub fn joined(before: &CallTree, after: &CallTree, column: Column) -> (CallTree,
 
 /// The changes from one tree to another: both in one tree of names, and for each path the value in both.
 /// Paths are matched by names, not by lines, so that a shifted line is not a change.
-pub fn difference(before: &CallTree, after: &CallTree, column: Column) -> (CallTree, Vec<Change>) {
+pub fn difference(before: &CallTree, after: &CallTree, column: Column) -> (CallTree, Vec<PathChange>) {
     let mut both = CallTree::default();
     let first = values_in(&mut both, before, column);
     let second = values_in(&mut both, after, column);
@@ -532,15 +532,15 @@ pub fn difference(before: &CallTree, after: &CallTree, column: Column) -> (CallT
         sums
     };
     let (first, second) = (sums(first), sums(second));
-    let mut changes: Vec<Change> = (both.nodes())
+    let mut changes: Vec<PathChange> = (both.nodes())
         .filter(|node| first[node.0 as usize] != second[node.0 as usize])
         .map(|node| {
             let mut path: Vec<Frame> = both.tree.path(node).collect();
             path.reverse();
-            Change { path, before: first[node.0 as usize], after: second[node.0 as usize] }
+            PathChange { path, before: first[node.0 as usize], after: second[node.0 as usize] }
         })
         .collect();
-    let size = |change: &Change| change.after.abs_diff(change.before);
+    let size = |change: &PathChange| change.after.abs_diff(change.before);
     changes.sort_by(|a, b| size(b).cmp(&size(a)).then_with(|| a.path.cmp(&b.path)));
     (both, changes)
 }

@@ -12,7 +12,7 @@
 //! | unknown: submissions were not recorded | – | unknown |
 
 use rustc_hash::FxHashMap;
-use taskscope_execution::devices::{Class, Devices, Operation, Queue};
+use taskscope_execution::devices::{Class, DeviceOperation, Devices, Queue};
 use taskscope_execution::{Execution, PlaceKind, State, TaskIndex, ThreadIndex};
 
 /// Nanoseconds of a queue by cause.
@@ -95,11 +95,11 @@ pub fn reaches_into((start, end): (u64, u64), part: (u64, u64)) -> bool {
 /// Running operations from a time on: kernels, and transfers.
 type Step = (u64, i32, i32);
 
-fn is_timed(operation: &&Operation) -> bool {
+fn is_timed(operation: &&DeviceOperation) -> bool {
     operation.lane.is_some()
 }
 
-fn steps<'a>(operations: impl Iterator<Item = &'a Operation>) -> Vec<Step> {
+fn steps<'a>(operations: impl Iterator<Item = &'a DeviceOperation>) -> Vec<Step> {
     let mut edges: Vec<(u64, i32, i32)> = Vec::new();
     for operation in operations.filter(is_timed) {
         let class = operation.class();
@@ -132,7 +132,7 @@ fn ledger(queue: &Queue, device: &[Step], part: (u64, u64)) -> QueueLedger {
     let timed = || queue.operations.iter().filter(is_timed);
     let Some(last_end) = timed().map(|operation| operation.end).max() else { return ledger };
     // Submissions later than the start show a clock that is off; they count as at the start.
-    let submitted = |operation: &Operation| operation.append.min(operation.start);
+    let submitted = |operation: &DeviceOperation| operation.append.min(operation.start);
     let known = timed().all(|operation| operation.append != 0);
     let first = timed().map(|operation| if known { submitted(operation) } else { operation.start }).min();
     let span = (first.unwrap_or(0), last_end);
@@ -219,7 +219,7 @@ pub fn submitter(
     execution: &Execution,
     devices: &Devices,
     queue: &Queue,
-    operation: &Operation,
+    operation: &DeviceOperation,
 ) -> Submitter {
     let mut submitter = Submitter::default();
     if operation.append == 0 {
@@ -259,11 +259,11 @@ mod tests {
 
     const ALL: (u64, u64) = (0, u64::MAX);
 
-    fn operation(kind: u32, append: u64, start: u64, end: u64) -> Operation {
-        Operation { kind, append, start, end, lane: Some(0), ..Operation::default() }
+    fn operation(kind: u32, append: u64, start: u64, end: u64) -> DeviceOperation {
+        DeviceOperation { kind, append, start, end, lane: Some(0), ..DeviceOperation::default() }
     }
 
-    fn queue(name: &str, operations: Vec<Operation>) -> Queue {
+    fn queue(name: &str, operations: Vec<DeviceOperation>) -> Queue {
         Queue { name: name.into(), operations, ..Queue::default() }
     }
 

@@ -51,7 +51,7 @@ mod wait_chains;
 mod wait_for_graph;
 mod worker_waits;
 
-pub use blame::{Charge, Culprit, StateCharge, WaitPart, split_lock_waits};
+pub use blame::{Charge, Culprit, LockWaitPart, StateCharge, split_lock_waits};
 pub use by_state::ByState;
 pub use cpu_time::{CpuLoss, CpuTime, LostTo, ThreadStates, cpu_time, lives_of_threads, thread_states};
 pub use efficiency::{Efficiency, efficiency, share};

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
     use crate::causes::book_causes;
     use crate::keys::Who;
-    use crate::replay::{Change, Costs, replay};
+    use crate::replay::{CostChange, Costs, replay};
     use crate::slo::{Mode, Prepared, SloOptions, deciding_inputs};
     use crate::wait_for_graph::Letter;
     use taskscope_execution::graph::{ActivityKind, GraphBuilder, NewData, NewTask, TaskType};
@@ -103,10 +103,10 @@ mod tests {
     fn no_what_if_changes_the_start_of_mpi() {
         let graph = job();
         let costs = Costs::of(&graph, &deciding_inputs(&graph));
-        let wall = |change: Change| replay(&graph, &costs, &change).wall_ns;
-        assert_eq!(wall(Change::default()), 1100);
-        assert_eq!(wall(Change { runtime: 0.0, network: 0.0, ..Change::default() }), 1100);
-        assert_eq!(wall(Change { types: vec![(0, 0.5)], ..Change::default() }), 900);
+        let wall = |change: CostChange| replay(&graph, &costs, &change).wall_ns;
+        assert_eq!(wall(CostChange::default()), 1100);
+        assert_eq!(wall(CostChange { runtime: 0.0, network: 0.0, ..CostChange::default() }), 1100);
+        assert_eq!(wall(CostChange { types: vec![(0, 0.5)], ..CostChange::default() }), 900);
     }
 
     /// A rank starts MPI until 990 ns and waits for a message until 1000 ns, which could have come by 800 ns.
@@ -139,11 +139,12 @@ mod tests {
         builder.add_input(3, 0);
         let graph = builder.finish().unwrap();
         let costs = Costs::of(&graph, &deciding_inputs(&graph));
-        let wall = |change: Change| replay(&graph, &costs, &change).wall_ns;
-        assert_eq!(wall(Change::default()), 1100);
-        assert_eq!(wall(Change { network: 0.0, ..Change::default() }), 1090);
+        let wall = |change: CostChange| replay(&graph, &costs, &change).wall_ns;
+        assert_eq!(wall(CostChange::default()), 1100);
+        assert_eq!(wall(CostChange { network: 0.0, ..CostChange::default() }), 1090);
         assert!(
-            wall(Change { runtime: 0.0, network: 0.0, types: vec![(0, 0.0)], ..Change::default() }) >= 890
+            wall(CostChange { runtime: 0.0, network: 0.0, types: vec![(0, 0.0)], ..CostChange::default() })
+                >= 890
         );
     }
 

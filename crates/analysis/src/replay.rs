@@ -146,7 +146,7 @@ fn post_end(graph: &TaskGraph, segments: &Segments<'_>, data: usize) -> u64 {
 
 /// A change of costs. Factors of 1 change nothing.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change {
+pub struct CostChange {
     /// Factor of all runtime work and delays.
     pub runtime: f64,
     /// Factor of the time under way of copies.
@@ -157,9 +157,9 @@ pub struct Change {
     pub workers_per_node: Option<u32>,
 }
 
-impl Default for Change {
+impl Default for CostChange {
     fn default() -> Self {
-        Change { runtime: 1.0, network: 1.0, types: Vec::new(), workers_per_node: None }
+        CostChange { runtime: 1.0, network: 1.0, types: Vec::new(), workers_per_node: None }
     }
 }
 
@@ -173,7 +173,7 @@ pub struct Replayed {
 }
 
 /// Replays the run with a change.
-pub fn replay(graph: &TaskGraph, costs: &Costs, change: &Change) -> Replayed {
+pub fn replay(graph: &TaskGraph, costs: &Costs, change: &CostChange) -> Replayed {
     Replay::new(graph, costs, change).run()
 }
 
@@ -190,7 +190,7 @@ enum Event {
 struct Replay<'a> {
     graph: &'a TaskGraph,
     costs: &'a Costs,
-    change: &'a Change,
+    change: &'a CostChange,
     factors: Vec<f64>,
     /// Tasks that read each data.
     readers: Lists<u32>,
@@ -216,7 +216,7 @@ struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    fn new(graph: &'a TaskGraph, costs: &'a Costs, change: &'a Change) -> Self {
+    fn new(graph: &'a TaskGraph, costs: &'a Costs, change: &'a CostChange) -> Self {
         let tasks = &graph.tasks;
         let mut factors = vec![1.0; graph.types.len()];
         for (ty, factor) in &change.types {
@@ -446,7 +446,7 @@ mod tests {
         }
         let graph = builder.finish().unwrap();
         let costs = Costs::of(&graph, &deciding_inputs(&graph));
-        let change = Change { workers_per_node: Some(2), ..Change::default() };
+        let change = CostChange { workers_per_node: Some(2), ..CostChange::default() };
         assert_eq!(replay(&graph, &costs, &change).wall_ns, 1100);
     }
 
@@ -464,7 +464,7 @@ mod tests {
         }
         let graph = builder.finish().unwrap();
         let costs = Costs::of(&graph, &deciding_inputs(&graph));
-        let change = Change { workers_per_node: Some(1), ..Change::default() };
+        let change = CostChange { workers_per_node: Some(1), ..CostChange::default() };
         assert_eq!(replay(&graph, &costs, &change).wall_ns, 100);
     }
 }

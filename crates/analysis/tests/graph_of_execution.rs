@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use taskscope_analysis::causes::{Causes, book_causes};
 use taskscope_analysis::critical_path::critical_path;
-use taskscope_analysis::replay::{Change, Costs, replay};
+use taskscope_analysis::replay::{CostChange, Costs, replay};
 use taskscope_analysis::slo::deciding_inputs;
 use taskscope_analysis::span::span;
 use taskscope_analysis::{Ledger, StateEntry, Whose, book};
@@ -76,7 +76,7 @@ fn code_after_a_region_waits_for_all_of_its_tasks() {
     check_sums(&graph);
     let costs = Costs::of(&graph, &deciding_inputs(&graph));
     let wall = |workers| {
-        let change = Change { workers_per_node: Some(workers), ..Change::default() };
+        let change = CostChange { workers_per_node: Some(workers), ..CostChange::default() };
         replay(&graph, &costs, &change).wall_ns
     };
     // Two workers run the tasks at once, and the rest of the run comes after them.

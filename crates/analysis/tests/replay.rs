@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use taskscope_analysis::critical_path::{critical_path, slack};
-use taskscope_analysis::replay::{Change, Costs, replay};
+use taskscope_analysis::replay::{CostChange, Costs, replay};
 use taskscope_analysis::slo::deciding_inputs;
 use taskscope_analysis::span::span;
 use taskscope_execution::Cause;
@@ -37,7 +37,7 @@ fn the_task_that_ends_last_has_the_slack_of_the_end() {
     }
 }
 
-fn wall(graph: &TaskGraph, costs: &Costs, change: &Change) -> u64 {
+fn wall(graph: &TaskGraph, costs: &Costs, change: &CostChange) -> u64 {
     let replayed = replay(graph, costs, change);
     assert_eq!(replayed.tasks as usize, graph.tasks.len(), "every task is replayed");
     replayed.wall_ns
@@ -49,11 +49,11 @@ fn bounds_hold_and_nothing_is_slower_on_endless_workers() {
         let graph = random(seed, Recipe::SMALL).graph().unwrap();
         let costs = Costs::of(&graph, &deciding_inputs(&graph));
         let span = span(&graph, &costs);
-        let free = Change { runtime: 0.0, network: 0.0, ..Change::default() };
+        let free = CostChange { runtime: 0.0, network: 0.0, ..CostChange::default() };
         let ideal = wall(&graph, &costs, &free);
         assert!(span.span_ns <= span.burdened_span_ns && span.span_ns <= span.work_ns, "seed {seed}");
         assert!(ideal >= span.lower_bound_ns(graph.workers.len() as u64), "seed {seed}");
-        wall(&graph, &costs, &Change { workers_per_node: Some(50), ..Change::default() });
+        wall(&graph, &costs, &CostChange { workers_per_node: Some(50), ..CostChange::default() });
     }
 }
 
@@ -95,7 +95,7 @@ fn predictions_are_near_the_truth() {
             ("wall_zero_overhead", 0.0, 1.0),
             ("wall_ideal_network_zero_overhead", 0.0, 0.0),
         ] {
-            let ours = wall(&graph, &costs, &Change { runtime, network, ..Change::default() });
+            let ours = wall(&graph, &costs, &CostChange { runtime, network, ..CostChange::default() });
             let theirs = truth[key].as_u64().unwrap();
             let error = (ours as f64 - theirs as f64) / theirs as f64;
             println!(

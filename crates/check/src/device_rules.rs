@@ -4,7 +4,7 @@
 use rustc_hash::FxHashMap;
 use taskscope_event::Counted;
 use taskscope_event::models::device::anomaly;
-use taskscope_execution::devices::{Devices, Operation, Queue};
+use taskscope_execution::devices::{DeviceOperation, Devices, Queue};
 
 /// The rules and their demands.
 pub const RULES: [(&str, &str); 11] = [
@@ -107,7 +107,7 @@ fn of_queue(queue: &Queue, calls: &Submissions) -> Vec<Violation> {
     found
 }
 
-fn of_operation(queue: &Queue, operation: &Operation) -> Vec<(&'static str, String)> {
+fn of_operation(queue: &Queue, operation: &DeviceOperation) -> Vec<(&'static str, String)> {
     let rules = [
         (anomaly::UNTIMED | anomaly::END_BEFORE_START, "device-untimed"),
         (anomaly::OVERLAP, "device-overlap"),
@@ -129,8 +129,8 @@ fn shown(name: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn operation(seq: u64, start: u64, end: u64, lane: Option<u32>, anomalies: u32) -> Operation {
-        Operation { seq, raw: (start, end), lane, anomalies, ..Operation::default() }
+    fn operation(seq: u64, start: u64, end: u64, lane: Option<u32>, anomalies: u32) -> DeviceOperation {
+        DeviceOperation { seq, raw: (start, end), lane, anomalies, ..DeviceOperation::default() }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use taskscope_event::models::device::{anomaly, kind};
 
 /// An operation of a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Operation {
+pub struct DeviceOperation {
     /// Its number in the queue.
     pub seq: u64,
     /// Begin, on the host's clock.
@@ -51,7 +51,7 @@ pub enum Class {
     Other,
 }
 
-impl Operation {
+impl DeviceOperation {
     /// Its effect on the device's time; an unknown operation counts as a kernel.
     pub fn class(&self) -> Class {
         match self.kind {
@@ -121,11 +121,11 @@ pub struct Queue {
     /// Whether the stream ended properly.
     pub finished: bool,
     /// Operations in order of release.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<DeviceOperation>,
     /// Lost operations.
     pub lost: Vec<LostOperation>,
     /// Records that came after their operation was declared lost.
-    pub late: Vec<Operation>,
+    pub late: Vec<DeviceOperation>,
     /// Further records of operations that had ended already.
     pub duplicates: u64,
     /// Texts of names; the first is the empty one.
@@ -245,7 +245,7 @@ impl Queue {
     }
 
     /// Name of an operation in tables: functions without namespaces and arguments, the kind if it has no name.
-    pub fn shown_name<'a>(&'a self, operation: &Operation) -> &'a str {
+    pub fn shown_name<'a>(&'a self, operation: &DeviceOperation) -> &'a str {
         match self.short_names.get(&operation.name).map_or(self.name_of(operation.name), String::as_str) {
             "" => operation.kind_name(),
             name => name,

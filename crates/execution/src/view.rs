@@ -5,32 +5,37 @@
 
 /// A family of views.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum View {
+pub enum ViewFamily {
     /// One row per thread.
     Thread,
     /// One row per CPU: the values of its running thread.
     Cpu,
     /// Nanos6: the activities of the CPUs, sorted by value, one row per CPU.
     Nanos6Breakdown,
-    /// nOS-V: as [`View::Nanos6Breakdown`].
+    /// nOS-V: as [`ViewFamily::Nanos6Breakdown`].
     NosvBreakdown,
-    /// OpenMP: as [`View::Nanos6Breakdown`].
+    /// OpenMP: as [`ViewFamily::Nanos6Breakdown`].
     OpenmpBreakdown,
 }
 
-impl View {
+impl ViewFamily {
     /// All families.
-    pub const ALL: [View; 5] =
-        [View::Thread, View::Cpu, View::Nanos6Breakdown, View::NosvBreakdown, View::OpenmpBreakdown];
+    pub const ALL: [ViewFamily; 5] = [
+        ViewFamily::Thread,
+        ViewFamily::Cpu,
+        ViewFamily::Nanos6Breakdown,
+        ViewFamily::NosvBreakdown,
+        ViewFamily::OpenmpBreakdown,
+    ];
 
     /// The base name of its files in a Paraver export.
     pub fn file_name(self) -> &'static str {
         match self {
-            View::Thread => "thread",
-            View::Cpu => "cpu",
-            View::Nanos6Breakdown => "nanos6-breakdown",
-            View::NosvBreakdown => "nosv-breakdown",
-            View::OpenmpBreakdown => "openmp-breakdown",
+            ViewFamily::Thread => "thread",
+            ViewFamily::Cpu => "cpu",
+            ViewFamily::Nanos6Breakdown => "nanos6-breakdown",
+            ViewFamily::NosvBreakdown => "nosv-breakdown",
+            ViewFamily::OpenmpBreakdown => "openmp-breakdown",
         }
     }
 }
@@ -41,7 +46,7 @@ pub struct ViewChange {
     /// Nanoseconds since the first event of the trace.
     pub time_ns: i64,
     /// Its family.
-    pub view: View,
+    pub view: ViewFamily,
     /// Row, from 0.
     pub row: u32,
     /// Number of the type, as in Paraver.

@@ -1,7 +1,7 @@
 //! A part of the time: the states at its begin, and the changes within it.
 
 use std::collections::BTreeMap;
-use taskscope_execution::view::{View, ViewChange, ViewObserver};
+use taskscope_execution::view::{ViewChange, ViewFamily, ViewObserver};
 
 /// Passes on the changes from `begin` (included) to `end` (not included), nanoseconds since the
 /// trace's start. Every cell that has a value at `begin` takes it there.
@@ -10,7 +10,7 @@ pub struct RangeObserver<O> {
     begin: i64,
     end: i64,
     /// Values before the range; none once it has begun.
-    before: BTreeMap<(View, u32, u32), i64>,
+    before: BTreeMap<(ViewFamily, u32, u32), i64>,
     begun: bool,
 }
 
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn values_from_before_appear_at_the_begin() {
         let change =
-            |time_ns, row, value| ViewChange { time_ns, view: View::Thread, row, view_type: 4, value };
+            |time_ns, row, value| ViewChange { time_ns, view: ViewFamily::Thread, row, view_type: 4, value };
         let mut range = RangeObserver::new(Vec::new(), (10, 20));
         for event in [change(1, 0, 5), change(2, 1, 6), change(9, 0, 7), change(12, 1, 8), change(20, 1, 9)] {
             range.view_change(event);

@@ -9,11 +9,11 @@ use taskscope_record::instrument::named;
 const MAX_OPEN: usize = 64;
 
 /// The identity of an interval: its kind, and words that are unique in its kind.
-pub type Subject = (Kind, [u64; 3]);
+pub type Subject = (IntervalKind, [u64; 3]);
 
 /// The kind of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum IntervalKind {
     /// A task that may overlap others.
     Task,
     /// A region.
@@ -33,7 +33,7 @@ struct Open {
     value: u64,
 }
 
-const NOTHING: Open = Open { subject: (Kind::Task, [0; 3]), key: 0, value: 0 };
+const NOTHING: Open = Open { subject: (IntervalKind::Task, [0; 3]), key: 0, value: 0 };
 
 struct Intervals {
     count: usize,
@@ -106,7 +106,9 @@ fn close_ended() {
         let number = place.load(Acquire);
         let end = |intervals: &RefCell<Option<Box<Intervals>>>| {
             let mut intervals = intervals.try_borrow_mut().ok()?;
-            intervals.as_mut()?.end(|open| open.subject.0 == Kind::Range && open.subject.1[0] == number)
+            intervals
+                .as_mut()?
+                .end(|open| open.subject.0 == IntervalKind::Range && open.subject.1[0] == number)
         };
         if number != 0
             && INTERVALS.try_with(end).ok().flatten().is_some()
@@ -138,18 +140,18 @@ mod tests {
 
     #[test]
     fn without_a_receiver_nothing_is_open() {
-        assert!(!begin((Kind::Region, [1, 0, 0]), 1, 1));
+        assert!(!begin((IntervalKind::Region, [1, 0, 0]), 1, 1));
         assert_eq!(
             INTERVALS.with_borrow(|intervals| intervals.as_ref().map_or(0, |intervals| intervals.count)),
             0
         );
-        end((Kind::Region, [1, 0, 0]));
+        end((IntervalKind::Region, [1, 0, 0]));
     }
 
     #[test]
     fn ends_on_other_threads_find_room_after_those_of_ended_threads() {
         let last = 1_000 + 2 * MAX_OPEN as u64;
-        (1_000..=last).for_each(|number| end_anywhere((Kind::Range, [number, 0, 0])));
+        (1_000..=last).for_each(|number| end_anywhere((IntervalKind::Range, [number, 0, 0])));
         assert!(ENDED.iter().any(|place| place.load(Relaxed) == last));
         assert_eq!(ENDED_COUNT.load(Relaxed), MAX_OPEN);
     }

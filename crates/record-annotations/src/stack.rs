@@ -12,7 +12,7 @@ const MAX_OPEN: usize = 128;
 
 /// The kind of an open state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum StateKind {
     /// A task.
     Task,
     /// The callee of a stitched stack.
@@ -31,18 +31,18 @@ pub enum Kind {
     Range,
 }
 
-impl Kind {
+impl StateKind {
     const COUNT: usize = 8;
 
     /// Whether each end is that of the innermost begin.
     fn is_nested(self) -> bool {
-        matches!(self, Kind::Task | Kind::Region | Kind::Copy | Kind::Range)
+        matches!(self, StateKind::Task | StateKind::Region | StateKind::Copy | StateKind::Range)
     }
 }
 
 #[derive(Clone, Copy)]
 struct Open {
-    kind: Kind,
+    kind: StateKind,
     /// Address of the object or caller, number of the kernel or fence, address of a range's domain; 0 for kinds whose ends name none.
     subject: usize,
     /// `None` if it was not recorded.
@@ -78,7 +78,7 @@ impl Recorded {
     }
 }
 
-const NOTHING: Open = Open { kind: Kind::Task, subject: 0, recorded: None, has_ended: true };
+const NOTHING: Open = Open { kind: StateKind::Task, subject: 0, recorded: None, has_ended: true };
 
 struct Stack {
     depth: usize,
@@ -89,11 +89,11 @@ thread_local! {
     // On the heap: libraries that are loaded late have little room for data of threads.
     static STACK: RefCell<Option<Box<Stack>>> = const { RefCell::new(None) };
     /// Begins without room on the stack, of each nested kind.
-    static DEEPER: Cell<[u16; Kind::COUNT]> = const { Cell::new([0; Kind::COUNT]) };
+    static DEEPER: Cell<[u16; StateKind::COUNT]> = const { Cell::new([0; StateKind::COUNT]) };
 }
 
 /// Begins a state, which `record` records.
-pub fn begin(kind: Kind, subject: usize, record: impl FnOnce() -> Option<Recorded>) {
+pub fn begin(kind: StateKind, subject: usize, record: impl FnOnce() -> Option<Recorded>) {
     // A signal handler that interrupts this function is not recorded.
     let _ = STACK.try_with(|stack| {
         let Ok(mut stack) = stack.try_borrow_mut() else { return };
@@ -110,11 +110,11 @@ pub fn begin(kind: Kind, subject: usize, record: impl FnOnce() -> Option<Recorde
     });
 }
 
-fn deeper(kind: Kind) -> u16 {
+fn deeper(kind: StateKind) -> u16 {
     DEEPER.try_with(|deeper| deeper.get().get(kind as usize).copied()).ok().flatten().unwrap_or(0)
 }
 
-fn change_deeper(kind: Kind, change: impl FnOnce(u16) -> u16) {
+fn change_deeper(kind: StateKind, change: impl FnOnce(u16) -> u16) {
     let _ = DEEPER.try_with(|deeper| {
         let mut counts = deeper.get();
         if let Some(count) = counts.get_mut(kind as usize) {
@@ -125,7 +125,7 @@ fn change_deeper(kind: Kind, change: impl FnOnce(u16) -> u16) {
 }
 
 /// Number of open begins of this kind and subject.
-pub fn count(kind: Kind, subject: usize) -> usize {
+pub fn count(kind: StateKind, subject: usize) -> usize {
     let count = |stack: &RefCell<Option<Box<Stack>>>| {
         let stack = stack.try_borrow().ok()?;
         let stack = stack.as_ref()?;
@@ -142,14 +142,14 @@ pub fn is_waiting_for(subject: usize) -> bool {
             let Ok(stack) = stack.try_borrow() else { return false };
             let Some(stack) = stack.as_ref() else { return false };
             let top = stack.depth.checked_sub(1).and_then(|top| stack.open.get(top));
-            top.is_some_and(|top| top.kind == Kind::Wait && top.subject == subject)
+            top.is_some_and(|top| top.kind == StateKind::Wait && top.subject == subject)
         })
         .unwrap_or(false)
 }
 
 /// Ends the innermost state of this kind and subject. The end of a task ends waits that began in it; that of a callee, all
 /// that began in it, which belongs to it.
-pub fn end(kind: Kind, subject: usize) {
+pub fn end(kind: StateKind, subject: usize) {
     if kind.is_nested() && deeper(kind) > 0 {
         return change_deeper(kind, |count| count - 1);
     }
@@ -163,8 +163,8 @@ pub fn end(kind: Kind, subject: usize) {
         let ended = open.iter_mut().enumerate().skip(found);
         for (index, open) in ended {
             open.has_ended |= match kind {
-                Kind::Callee => true,
-                Kind::Task => index == found || open.kind == Kind::Wait,
+                StateKind::Callee => true,
+                StateKind::Task => index == found || open.kind == StateKind::Wait,
                 _ => index == found,
             };
         }
@@ -192,29 +192,29 @@ mod tests {
 
     #[test]
     fn ends_find_their_begins() {
-        begin(Kind::Task, 0, || None);
-        begin(Kind::Wait, 8, || None);
+        begin(StateKind::Task, 0, || None);
+        begin(StateKind::Wait, 8, || None);
         assert!(is_waiting_for(8) && !is_waiting_for(9));
-        begin(Kind::Task, 0, || None);
-        end(Kind::Wait, 8);
+        begin(StateKind::Task, 0, || None);
+        end(StateKind::Wait, 8);
         assert_eq!(depth(), 3, "a task runs in the wait");
-        end(Kind::Task, 0);
+        end(StateKind::Task, 0);
         assert_eq!(depth(), 1);
-        end(Kind::Wait, 8);
-        end(Kind::Callee, 1);
+        end(StateKind::Wait, 8);
+        end(StateKind::Callee, 1);
         assert_eq!(depth(), 1, "ends without begins change nothing");
-        begin(Kind::Wait, 8, || None);
-        end(Kind::Task, 0);
+        begin(StateKind::Wait, 8, || None);
+        end(StateKind::Task, 0);
         assert_eq!(depth(), 0);
-        end(Kind::Task, 0);
+        end(StateKind::Task, 0);
     }
 
     #[test]
     fn deep_nesting_is_counted() {
-        (0..MAX_OPEN + 10).for_each(|_| begin(Kind::Task, 0, || None));
-        (0..10).for_each(|_| end(Kind::Task, 0));
+        (0..MAX_OPEN + 10).for_each(|_| begin(StateKind::Task, 0, || None));
+        (0..10).for_each(|_| end(StateKind::Task, 0));
         assert_eq!(depth(), MAX_OPEN);
-        (0..MAX_OPEN).for_each(|_| end(Kind::Task, 0));
+        (0..MAX_OPEN).for_each(|_| end(StateKind::Task, 0));
         assert_eq!(depth(), 0);
     }
 }

@@ -68,7 +68,7 @@ pub struct Chunk {
 /// runtime again.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct Frame {
+pub struct OmptFrame {
     /// Frame address of the runtime function that called the user code; 0 in an initial task.
     pub exit: Data,
     /// Frame address of the runtime function that the user code called; 0 while it is in its own.
@@ -79,16 +79,16 @@ pub struct Frame {
     pub enter_flags: c_int,
 }
 
-impl Frame {
+impl OmptFrame {
     /// A copy, word by word: the runtime has just written words, for which one wider load would have to wait.
     ///
     /// # Safety
     /// The pointer is to a frame of the runtime's.
     #[inline(always)]
-    pub unsafe fn read(frame: *const Frame) -> Frame {
+    pub unsafe fn read(frame: *const OmptFrame) -> OmptFrame {
         // SAFETY: by contract.
         unsafe {
-            Frame {
+            OmptFrame {
                 exit: (&raw const (*frame).exit).read_volatile(),
                 enter: (&raw const (*frame).enter).read_volatile(),
                 exit_flags: (&raw const (*frame).exit_flags).read_volatile(),
@@ -103,7 +103,7 @@ pub type GetTaskInfo = unsafe extern "C" fn(
     level: c_int,
     flags: *mut c_int,
     task: *mut *mut Data,
-    frame: *mut *mut Frame,
+    frame: *mut *mut OmptFrame,
     region: *mut *mut Data,
     index: *mut c_int,
 ) -> c_int;

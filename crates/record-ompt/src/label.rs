@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use crate::abi::work;
-use crate::sampler::modules::Module;
+use crate::sampler::modules::MappedModule;
 
 /// Prefix of the label of a worksharing construct of this OMPT kind.
 pub fn work_name(kind: u32) -> &'static str {
@@ -29,7 +29,7 @@ pub struct Label {
 
 impl Label {
     /// Builds the label of a construct, from the address of its code and the module.
-    pub fn of(construct: &str, address: Option<u64>, module: Option<&Module>) -> Label {
+    pub fn of(construct: &str, address: Option<u64>, module: Option<&MappedModule>) -> Label {
         let mut label = Label { bytes: [0; LABEL_BYTES], used: 0 };
         // Writing fails only when the label is full, and then truncates it.
         let _ = write!(label, "{construct}@");

@@ -5,7 +5,7 @@ use core::ffi::{c_int, c_uint, c_void};
 use taskscope_event::models::omp;
 use taskscope_record::{enter, thread as recorder};
 
-use crate::abi::{Data, Frame, endpoint, parallel_flag, status, task_flag};
+use crate::abi::{Data, OmptFrame, endpoint, parallel_flag, status, task_flag};
 use crate::frames::{Open, Phase};
 use crate::sampler::runtime_code;
 use crate::sampler::{self, stack_pointer_here};
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn thread_end(_thread: *mut Data) {
 /// `ompt_callback_parallel_begin`.
 pub unsafe extern "C" fn parallel_begin(
     task: *mut Data,
-    frame: *const Frame,
+    frame: *const OmptFrame,
     parallel: *mut Data,
     requested: c_uint,
     flags: c_int,

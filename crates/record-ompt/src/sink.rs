@@ -7,7 +7,7 @@ use core::ffi::c_void;
 
 use taskscope_record::FastRecording;
 
-use crate::abi::{Data, Frame};
+use crate::abi::{Data, OmptFrame};
 use crate::thread::Thread;
 
 /// Fast paths of a sink. Those that return `None` have changed nothing.
@@ -22,7 +22,7 @@ pub trait Sink {
     /// The runtime's own arguments.
     unsafe fn create_task(
         creator: *mut Data,
-        frame: *const Frame,
+        frame: *const OmptFrame,
         new_task: *mut Data,
         flags: u32,
         codeptr: *const c_void,
@@ -35,7 +35,7 @@ pub trait Sink {
     /// As for [`create_task`](Self::create_task).
     unsafe fn create_task_slowly(
         creator: *mut Data,
-        frame: *const Frame,
+        frame: *const OmptFrame,
         new_task: *mut Data,
         flags: u32,
         codeptr: *const c_void,

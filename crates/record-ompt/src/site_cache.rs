@@ -48,15 +48,15 @@ pub const BY_SITE: u64 = 1 << 63;
 const SLOTS_LOG2: u32 = 6;
 
 /// A thread's direct-mapped cache in front of the table.
-pub struct Cache([(Key, Entry); 1 << SLOTS_LOG2]);
+pub struct SiteCache([(Key, Entry); 1 << SLOTS_LOG2]);
 
-impl Default for Cache {
+impl Default for SiteCache {
     fn default() -> Self {
-        Cache([Default::default(); 1 << SLOTS_LOG2])
+        SiteCache([Default::default(); 1 << SLOTS_LOG2])
     }
 }
 
-impl Cache {
+impl SiteCache {
     /// Looks up a key; returns its entry, or the slot for it.
     #[inline(always)]
     pub fn get(&self, key: Key) -> Result<Entry, usize> {

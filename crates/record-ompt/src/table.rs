@@ -14,7 +14,7 @@ use crate::label::{Label, work_name};
 use crate::outlined::Outlined;
 use crate::sampler::code_map;
 use crate::sampler::module_files;
-use crate::sampler::modules::{self, Module};
+use crate::sampler::modules::{self, MappedModule};
 use crate::sampler::runtime_code::{is_in_runtime, is_of_kernels};
 use crate::site_cache::{BY_SITE, Entry, Key, LAST_CALL, PLAIN_SITE, WORK};
 use crate::thread::Moment;
@@ -71,7 +71,7 @@ pub struct Table {
     /// Address of site n + 1, and of the body of its construct (0 if unknown).
     sites: Vec<(u64, u64)>,
     types: u32,
-    modules: Vec<Module>,
+    modules: Vec<MappedModule>,
     /// Creation paths by their addresses.
     paths: HashMap<Box<[u64]>, u32>,
     /// Time of the latest event that explains a number of `entries`, in nanoseconds.
@@ -86,16 +86,17 @@ const MAX_PATHS: usize = 1 << 20;
 
 /// Whether code at an address is neither the runtime's nor this library's.
 fn has_own_constructs(address: u64) -> bool {
-    let is_own = |module: Module| module.contains(has_own_constructs as fn(u64) -> bool as usize as u64);
+    let is_own =
+        |module: MappedModule| module.contains(has_own_constructs as fn(u64) -> bool as usize as u64);
     !is_in_runtime(address as *const _) && !modules::find(address).is_some_and(is_own)
 }
 
 /// Whether two modules are one file at one place.
-fn is_same(one: &Module, other: &Module) -> bool {
+fn is_same(one: &MappedModule, other: &MappedModule) -> bool {
     (one.start, one.end, &one.build_id, &one.path) == (other.start, other.end, &other.build_id, &other.path)
 }
 
-fn write_module(module: &Module, moment: &mut Moment<'_>) {
+fn write_module(module: &MappedModule, moment: &mut Moment<'_>) {
     moment.recorder.own_jumbo(
         moment.at,
         dictionary::MODULE,
@@ -131,7 +132,7 @@ impl Moment<'_> {
     }
 
     /// Writes those modules that this process's trace does not name yet.
-    pub fn write_modules(&mut self, modules: &[Module]) {
+    pub fn write_modules(&mut self, modules: &[MappedModule]) {
         self.write_anyway(|moment| {
             TABLE.with(|table| {
                 moment.read_clock_again();
@@ -307,15 +308,15 @@ impl Table {
     }
 
     /// Forgets addresses of modules that are not loaded any more.
-    fn forget_unloaded(&mut self, loaded: &[Module]) {
+    fn forget_unloaded(&mut self, loaded: &[MappedModule]) {
         self.forget(|module| !loaded.iter().any(|other| is_same(module, other)));
     }
 
     /// Drops modules and cached addresses in them. Their numbers are not reused.
-    fn forget(&mut self, is_gone: impl Fn(&Module) -> bool) {
+    fn forget(&mut self, is_gone: impl Fn(&MappedModule) -> bool) {
         let (gone, kept) = core::mem::take(&mut self.modules).into_iter().partition(is_gone);
         self.modules = kept;
-        let gone: Vec<Module> = gone;
+        let gone: Vec<MappedModule> = gone;
         if gone.is_empty() {
             return;
         }
@@ -331,12 +332,12 @@ impl Table {
         modules::count_unload();
     }
 
-    fn module_of(&self, address: u64) -> Option<&Module> {
+    fn module_of(&self, address: u64) -> Option<&MappedModule> {
         self.modules.iter().find(|module| module.contains(address))
     }
 
     /// Writes the modules that have not been written.
-    fn write_modules(&mut self, modules: &[Module], moment: &mut Moment<'_>) {
+    fn write_modules(&mut self, modules: &[MappedModule], moment: &mut Moment<'_>) {
         for module in modules {
             if !self.modules.iter().any(|known| is_same(known, module)) && self.modules.try_reserve(1).is_ok()
             {

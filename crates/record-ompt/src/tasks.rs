@@ -5,7 +5,7 @@ use core::ffi::{c_int, c_void};
 use taskscope_event::models::samples::state;
 use taskscope_event::models::{omp, openmp};
 
-use crate::abi::{self, Data, Dependence, Frame, status, task_flag};
+use crate::abi::{self, Data, Dependence, OmptFrame, status, task_flag};
 use crate::fast_path::fast_callbacks;
 use crate::frames::Open;
 use crate::payload::two;
@@ -23,7 +23,7 @@ use crate::tool_data::{EXPLICIT, STARTED, ToolData, UNRECORDED, WAIT};
 /// its creation begins the wait).
 pub unsafe extern "C" fn task_create<S: Sink>(
     creator: *mut Data,
-    frame: *const Frame,
+    frame: *const OmptFrame,
     new_task: *mut Data,
     flags: c_int,
     _has_dependences: c_int,
@@ -46,7 +46,7 @@ pub unsafe extern "C" fn task_create<S: Sink>(
 #[inline(never)]
 pub unsafe fn create_slowly(
     creator: *mut Data,
-    frame: *const Frame,
+    frame: *const OmptFrame,
     new_task: *mut Data,
     flags: u32,
     codeptr: *const c_void,
@@ -108,7 +108,7 @@ pub fn is_part_of_running(thread: &Thread, creator: *mut Data) -> bool {
 ///
 /// # Safety
 /// `frame` is the runtime's argument.
-pub unsafe fn exit_of(frame: *const Frame, thread: &Thread) -> u64 {
+pub unsafe fn exit_of(frame: *const OmptFrame, thread: &Thread) -> u64 {
     if abi::is_object(frame) {
         // SAFETY: by contract.
         levels::exit_of(unsafe { &*frame }, thread.frames.task_on_top(), &thread.undeferred)
@@ -125,7 +125,7 @@ pub unsafe fn exit_of(frame: *const Frame, thread: &Thread) -> u64 {
 pub unsafe fn note_undeferred(
     thread: &mut Thread,
     flags: u32,
-    frame: *const Frame,
+    frame: *const OmptFrame,
     (new_task, codeptr): (*mut Data, *const c_void),
 ) {
     if flags & task_flag::UNDEFERRED != 0 && abi::is_object(frame) {

@@ -12,7 +12,7 @@ use crate::ids::Ids;
 use crate::pause;
 use crate::profiling::{self, Follower};
 use crate::sampler::{self, Bounds, OwnStack};
-use crate::site_cache::Cache;
+use crate::site_cache::SiteCache;
 use crate::task_stacks::undeferred::Undeferred;
 use crate::task_stacks::{levels, paths};
 use crate::thread_sampler::ThreadSampler;
@@ -38,7 +38,7 @@ pub struct Thread {
     /// Ids for regions forked here.
     pub regions: Ids,
     /// Sites and types that this thread has met.
-    pub cache: Cache,
+    pub cache: SiteCache,
     /// Time of the latest event of any thread that defined a site or type, at this thread's last lookup.
     pub explained: u64,
     /// Site of the worksharing construct that ended last in the current implicit task: the place of
@@ -59,7 +59,7 @@ pub struct Thread {
     /// Whether the trace contains that kind.
     pub is_announced: bool,
     /// Creation paths that this thread has met.
-    pub paths: paths::Cache,
+    pub paths: paths::PathCache,
     /// Bounds of the thread's stack, if samples or paths are taken.
     pub bounds: Bounds,
     /// For paths that have no room on it.

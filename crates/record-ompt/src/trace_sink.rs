@@ -5,7 +5,7 @@ use core::ffi::c_void;
 use taskscope_event::models::openmp;
 use taskscope_record::FastRecording;
 
-use crate::abi::{self, Data, Frame, task_flag};
+use crate::abi::{self, Data, OmptFrame, task_flag};
 use crate::fast_path::{enter, leave};
 use crate::outlined;
 use crate::payload::two;
@@ -24,7 +24,7 @@ impl Sink for Trace {
     #[inline(always)]
     unsafe fn create_task(
         _creator: *mut Data,
-        _frame: *const Frame,
+        _frame: *const OmptFrame,
         new_task: *mut Data,
         flags: u32,
         codeptr: *const c_void,
@@ -42,7 +42,7 @@ impl Sink for Trace {
     #[inline(always)]
     unsafe fn create_task_slowly(
         creator: *mut Data,
-        frame: *const Frame,
+        frame: *const OmptFrame,
         new_task: *mut Data,
         flags: u32,
         codeptr: *const c_void,

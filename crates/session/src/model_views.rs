@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use taskscope_check::emulation;
 use taskscope_execution::Column;
 use taskscope_execution::lod::{FlagRules, Flags, Marks, Pyramid, Values};
-use taskscope_execution::view::{NoViews, View, ViewChange, ViewDescription, ViewObserver, ViewType};
+use taskscope_execution::view::{NoViews, ViewChange, ViewDescription, ViewFamily, ViewObserver, ViewType};
 use taskscope_model::{DOUBT_TYPE, Machine, MachineOptions, PLAIN_CPU_TYPES, System};
 use taskscope_trace::{OpenError, OpenOptions, Trace};
 
@@ -33,7 +33,7 @@ const OF_ROW: usize = 11;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ViewName {
     /// The family.
-    pub family: View,
+    pub family: ViewFamily,
     /// The type's number, as in Paraver.
     pub number: u32,
 }
@@ -49,7 +49,7 @@ impl FromStr for ViewName {
 
     fn from_str(text: &str) -> Result<ViewName, ()> {
         let (family, number) = text.rsplit_once('.').ok_or(())?;
-        let family = View::ALL.into_iter().find(|view| view.file_name() == family).ok_or(())?;
+        let family = ViewFamily::ALL.into_iter().find(|view| view.file_name() == family).ok_or(())?;
         Ok(ViewName { family, number: number.parse().map_err(|_| ())? })
     }
 }
@@ -136,7 +136,7 @@ struct StoredView {
 pub struct ModelViews {
     trace: Trace,
     system: System,
-    families: Vec<(View, ViewDescription)>,
+    families: Vec<(ViewFamily, ViewDescription)>,
     kept: Mutex<FxHashMap<ViewName, Arc<KeptView>>>,
     /// Held during a replay, so that it is done once.
     playing: Mutex<()>,
@@ -165,9 +165,9 @@ impl ModelViews {
         let trace = Trace::open(root, &OpenOptions { own_events: false, ..OpenOptions::default() })?;
         let (system, _) = emulation::system_of(&trace);
         let machine = Machine::new(&system, OPTIONS, NoViews);
-        let families = View::ALL.into_iter().filter_map(|view| Some((view, machine.describe(view)?)));
+        let families = ViewFamily::ALL.into_iter().filter_map(|view| Some((view, machine.describe(view)?)));
         let mut families: Vec<_> = families.filter(|(_, found)| !found.rows.is_empty()).collect();
-        for (_, description) in families.iter_mut().filter(|(view, _)| *view == View::Cpu) {
+        for (_, description) in families.iter_mut().filter(|(view, _)| *view == ViewFamily::Cpu) {
             let plain = PLAIN_CPU_TYPES.iter();
             let plain = plain.map(|(number, title)| ViewType {
                 number: *number,
@@ -199,7 +199,7 @@ impl ModelViews {
     }
 
     /// Families with their rows and types; labels of task types are known only of kept views.
-    pub fn families(&self) -> &[(View, ViewDescription)] {
+    pub fn families(&self) -> &[(ViewFamily, ViewDescription)] {
         &self.families
     }
 
@@ -298,7 +298,7 @@ impl ModelViews {
 
     /// Plays the trace and keeps one view, or all.
     fn play(&self, only: Option<ViewName>) -> Option<Vec<(ViewName, Arc<KeptView>)>> {
-        let breakdown = only.is_none_or(|name| !matches!(name.family, View::Thread | View::Cpu));
+        let breakdown = only.is_none_or(|name| !matches!(name.family, ViewFamily::Thread | ViewFamily::Cpu));
         let mut collector = Collector::default();
         let origin = self.trace.first_clock_ns().unwrap_or(0);
         collector.origin = origin;
@@ -325,11 +325,11 @@ impl ModelViews {
         if played.interrupted {
             return None;
         }
-        let described: Vec<(View, ViewDescription)> =
+        let described: Vec<(ViewFamily, ViewDescription)> =
             (self.families.iter()).filter_map(|(view, _)| Some((*view, machine.describe(*view)?))).collect();
         let end = nanos(origin, self.trace.duration_ns());
         let Collector { rows, doubts, .. } = machine.into_observer();
-        let doubts: FxHashMap<View, Vec<Marks>> = (doubts.into_iter())
+        let doubts: FxHashMap<ViewFamily, Vec<Marks>> = (doubts.into_iter())
             .filter(|(_, rows)| rows.iter().any(|row| !row.start.is_empty()))
             .map(|(name, rows)| (name.family, rows.iter().map(|row| uncertain_in(row, end)).collect()))
             .collect();
@@ -388,7 +388,7 @@ mod tests {
 
     #[test]
     fn names_of_views_round_trip_and_nothing_else_is_one() {
-        for family in View::ALL {
+        for family in ViewFamily::ALL {
             let name = ViewName { family, number: 113 };
             assert_eq!(name.to_string().parse(), Ok(name));
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use taskscope_execution::lod::Values;
-use taskscope_execution::view::View;
+use taskscope_execution::view::ViewFamily;
 use taskscope_session::model_views::{ModelViews, ViewName};
 use taskscope_trace::{OpenOptions, Trace};
 
@@ -98,11 +98,11 @@ fn a_view_that_is_not_there_is_none_and_stopping_ends_a_play() {
         taskscope_prerequisite::skip(format_args!("there is no {}", corpus.display()));
         return;
     };
-    assert!(views.view(ViewName { family: View::Thread, number: 9999 }).is_none());
-    assert!(views.view(ViewName { family: View::Nanos6Breakdown, number: 41 }).is_none());
+    assert!(views.view(ViewName { family: ViewFamily::Thread, number: 9999 }).is_none());
+    assert!(views.view(ViewName { family: ViewFamily::Nanos6Breakdown, number: 41 }).is_none());
     views.stop();
     assert!(
-        views.view(ViewName { family: View::Thread, number: 4 }).is_some(),
+        views.view(ViewName { family: ViewFamily::Thread, number: 4 }).is_some(),
         "a short trace is played to its end"
     );
     assert!(views.progress().is_none());

@@ -6,7 +6,7 @@ use crate::numbers::Run;
 use crate::rows::Value;
 use std::collections::BTreeMap;
 use taskscope_execution::ProcessIndex;
-use taskscope_execution::devices::{LostOperation, Operation};
+use taskscope_execution::devices::{DeviceOperation, LostOperation};
 
 pub(crate) fn write(set: &mut DataSet, run: &Run<'_>) -> Result<(), TableError> {
     let mut queues: BTreeMap<ProcessIndex, Vec<usize>> = BTreeMap::new();
@@ -19,7 +19,7 @@ pub(crate) fn write(set: &mut DataSet, run: &Run<'_>) -> Result<(), TableError> 
         let mut file = set.begin("device_operation", run.node(process), number)?;
         for row in queues {
             let queue = &run.session.devices.queues[row];
-            let is_in = |row: &&Operation| is_in_part((row.start, row.end), (begin, end));
+            let is_in = |row: &&DeviceOperation| is_in_part((row.start, row.end), (begin, end));
             let operations = queue.operations.iter().filter(is_in).map(|row| (row, false));
             for (operation, late) in operations.chain(queue.late.iter().filter(is_in).map(|row| (row, true)))
             {

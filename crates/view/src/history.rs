@@ -7,7 +7,7 @@
 
 use crate::report_rows::FACTORS;
 use crate::run_difference::{at_common_depth, time};
-use crate::run_numbers::{Fact, Group, RunNumbers};
+use crate::run_numbers::{Fact, NumberGroup, RunNumbers};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,7 +61,7 @@ pub struct HistoryRun {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Series {
     /// The group of the number.
-    #[schemars(extend("enum" = Group::ALL.map(Group::name)))]
+    #[schemars(extend("enum" = NumberGroup::ALL.map(NumberGroup::name)))]
     pub group: &'static str,
     /// Its name: with `_ns` or of a group of times, nanoseconds; of the group efficiency, a share of 1.
     pub name: String,
@@ -127,11 +127,11 @@ impl History {
 fn series_of(runs: &[RunNumbers]) -> (Vec<Series>, Vec<String>) {
     let (table, _, notes) = at_common_depth(runs, &[]);
     let labels: BTreeMap<&String, &String> = runs.iter().flat_map(RunNumbers::labels).collect();
-    let keys: BTreeSet<&(Group, String)> = table.iter().flat_map(BTreeMap::keys).collect();
+    let keys: BTreeSet<&(NumberGroup, String)> = table.iter().flat_map(BTreeMap::keys).collect();
     let series = keys.into_iter().map(|key| {
         let (group, name) = key;
         // A cause or a finding that a run does not have took no time in it.
-        let none = [Group::Cause, Group::Finding].contains(group).then_some(0.0);
+        let none = [NumberGroup::Cause, NumberGroup::Finding].contains(group).then_some(0.0);
         let values = table.iter().map(|numbers| numbers.get(key).copied().or(none)).collect();
         let label = labels.get(name).map_or_else(|| group.label(name), |label| (*label).clone());
         Series { group: group.name(), name: name.clone(), label, values, changes: Vec::new() }
@@ -139,9 +139,9 @@ fn series_of(runs: &[RunNumbers]) -> (Vec<Series>, Vec<String>) {
     let mut series: Vec<Series> = series.collect();
     let sum = |row: &Series| row.values.iter().flatten().sum::<f64>();
     let factor = |row: &Series| FACTORS.iter().position(|(key, _)| *key == row.name);
-    let group = |row: &Series| Group::ALL.into_iter().position(|group| group.name() == row.group);
+    let group = |row: &Series| NumberGroup::ALL.into_iter().position(|group| group.name() == row.group);
     series.sort_by(|a, b| {
-        let by_size = || match a.group == Group::Run.name() {
+        let by_size = || match a.group == NumberGroup::Run.name() {
             true => (a.name != "wall_ns").cmp(&(b.name != "wall_ns")),
             false => sum(b).total_cmp(&sum(a)),
         };
@@ -157,8 +157,10 @@ fn changes_of(series: &Series, capacity: f64) -> Vec<SeriesChange> {
         series.values.iter().enumerate().filter_map(|(run, value)| Some((run, (*value)?))).collect();
     let values: Vec<f64> = known.iter().map(|(_, value)| *value).collect();
     let floor = match series.group {
-        group if group == Group::Efficiency.name() => EQUAL,
-        group if group == Group::Cause.name() || group == Group::Finding.name() => capacity * EQUAL,
+        group if group == NumberGroup::Efficiency.name() => EQUAL,
+        group if group == NumberGroup::Cause.name() || group == NumberGroup::Finding.name() => {
+            capacity * EQUAL
+        }
         _ => median(&values) * EQUAL,
     };
     let change = |change: taskscope_analysis::change_points::ChangePoint| SeriesChange {
@@ -174,8 +176,8 @@ fn changes_of(series: &Series, capacity: f64) -> Vec<SeriesChange> {
 fn keep_large(series: &mut Vec<Series>) {
     let floor = largest(series, "capacity_ns") * FLOOR;
     let size = |row: &Series| row.values.iter().flatten().copied().fold(0.0, f64::max);
-    for group in [Group::Cause, Group::Finding, Group::TaskType] {
-        let most = if group == Group::Cause { usize::MAX } else { MAX_SERIES };
+    for group in [NumberGroup::Cause, NumberGroup::Finding, NumberGroup::TaskType] {
+        let most = if group == NumberGroup::Cause { usize::MAX } else { MAX_SERIES };
         let mut sizes: Vec<f64> = series.iter().filter(|row| row.group == group.name()).map(size).collect();
         sizes.sort_by(|a, b| b.total_cmp(a));
         let least = sizes.get(most).copied().unwrap_or(-1.0);
@@ -186,13 +188,13 @@ fn keep_large(series: &mut Vec<Series>) {
             }
             let is_equal = size(row) == least && equal > 0;
             equal -= usize::from(is_equal);
-            (size(row) > least || is_equal) && (group == Group::TaskType || size(row) >= floor)
+            (size(row) > least || is_equal) && (group == NumberGroup::TaskType || size(row) >= floor)
         });
     }
 }
 
 fn largest(series: &[Series], name: &str) -> f64 {
-    let of_name = series.iter().filter(|row| row.group == Group::Run.name() && row.name == name);
+    let of_name = series.iter().filter(|row| row.group == NumberGroup::Run.name() && row.name == name);
     of_name.flat_map(|row| row.values.iter().flatten().copied()).fold(0.0, f64::max)
 }
 
@@ -254,11 +256,11 @@ mod tests {
     fn the_first_of_equally_large_types_are_kept() {
         let mut dated = runs(&[1e9], true);
         for number in 0..20 {
-            dated[0].numbers.numbers.insert((Group::TaskType, format!("type {number:02}")), 1000.0);
+            dated[0].numbers.numbers.insert((NumberGroup::TaskType, format!("type {number:02}")), 1000.0);
         }
         let history = History::of(dated);
         let types: Vec<&str> = (history.series.iter())
-            .filter(|row| row.group == Group::TaskType.name())
+            .filter(|row| row.group == NumberGroup::TaskType.name())
             .map(|row| row.name.as_str())
             .collect();
         assert_eq!((types.len(), types[0], types[11]), (MAX_SERIES, "type 00", "type 11"));

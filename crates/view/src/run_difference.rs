@@ -2,7 +2,7 @@
 
 use crate::format;
 use crate::report_rows::FACTORS;
-use crate::run_numbers::{Fact, Group, RunNumbers, Source};
+use crate::run_numbers::{Fact, NumberGroup, RunNumbers, Source};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Ordering;
@@ -55,7 +55,7 @@ pub struct RunSet {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct NumberDifference {
     /// The group of the number.
-    #[schemars(extend("enum" = Group::ALL.map(Group::name)))]
+    #[schemars(extend("enum" = NumberGroup::ALL.map(NumberGroup::name)))]
     pub group: &'static str,
     /// Its name: with `_ns` or of a group of times, nanoseconds; of the group efficiency, a share of 1.
     pub name: String,
@@ -82,7 +82,7 @@ pub struct RunDifference {
     facts: Vec<FactDifference>,
     notes: Vec<String>,
     labels: BTreeMap<String, String>,
-    rows: Vec<(Group, String, Comparison)>,
+    rows: Vec<(NumberGroup, String, Comparison)>,
 }
 
 /// Compares two sets of runs, each of at least one. Causes and findings missing in a run count as zero. Means
@@ -91,16 +91,16 @@ pub fn compare_runs(before: &[RunNumbers], after: &[RunNumbers]) -> RunDifferenc
     let facts = compare_facts(before, after);
     let labels = before.iter().chain(after).flat_map(|run| run.labels.clone()).collect();
     let (before, after, notes) = at_common_depth(before, after);
-    let mut keys: Vec<&(Group, String)> =
+    let mut keys: Vec<&(NumberGroup, String)> =
         before.iter().chain(&after).flat_map(|numbers| numbers.keys()).collect();
     keys.sort();
     keys.dedup();
-    let mut rows: Vec<(Group, String, Comparison)> = Vec::new();
+    let mut rows: Vec<(NumberGroup, String, Comparison)> = Vec::new();
     for key in keys {
-        let values = |runs: &[BTreeMap<(Group, String), f64>]| -> Vec<f64> {
+        let values = |runs: &[BTreeMap<(NumberGroup, String), f64>]| -> Vec<f64> {
             let values = runs.iter().map(|numbers| numbers.get(key).copied());
             match key.0 {
-                Group::Cause | Group::Finding => values.map(Option::unwrap_or_default).collect(),
+                NumberGroup::Cause | NumberGroup::Finding => values.map(Option::unwrap_or_default).collect(),
                 _ => values.flatten().collect(),
             }
         };
@@ -110,12 +110,14 @@ pub fn compare_runs(before: &[RunNumbers], after: &[RunNumbers]) -> RunDifferenc
         }
     }
     rows.sort_by(|a, b| {
-        let size = |row: &(Group, String, Comparison)| row.2.difference().abs();
-        let is_sorted_by_size = [Group::Cause, Group::Finding, Group::TaskType].contains(&a.0);
-        let is_wall = |row: &(Group, String, Comparison)| row.1 != "wall_ns";
+        let size = |row: &(NumberGroup, String, Comparison)| row.2.difference().abs();
+        let is_sorted_by_size =
+            [NumberGroup::Cause, NumberGroup::Finding, NumberGroup::TaskType].contains(&a.0);
+        let is_wall = |row: &(NumberGroup, String, Comparison)| row.1 != "wall_ns";
         // Within causes, findings and types the largest change comes first, of the run its wall time.
-        let factor = |row: &(Group, String, Comparison)| FACTORS.iter().position(|(key, _)| *key == row.1);
-        let is_of_factors = a.0 == Group::Efficiency;
+        let factor =
+            |row: &(NumberGroup, String, Comparison)| FACTORS.iter().position(|(key, _)| *key == row.1);
+        let is_of_factors = a.0 == NumberGroup::Efficiency;
         let by_factor = || if is_of_factors { factor(a).cmp(&factor(b)) } else { Ordering::Equal };
         a.0.cmp(&b.0).then_with(by_factor).then_with(|| match is_sorted_by_size {
             true => size(b).total_cmp(&size(a)).then_with(|| a.1.cmp(&b.1)),
@@ -155,7 +157,7 @@ fn compare_facts(before: &[RunNumbers], after: &[RunNumbers]) -> Vec<FactDiffere
     facts.collect()
 }
 
-pub(crate) type Numbers = Vec<BTreeMap<(Group, String), f64>>;
+pub(crate) type Numbers = Vec<BTreeMap<(NumberGroup, String), f64>>;
 
 /// The numbers of both sides at their common level of detail, and notes on the omitted ones.
 pub(crate) fn at_common_depth(
@@ -196,9 +198,9 @@ pub(crate) fn at_common_depth(
     };
     let numbers = |runs: &[RunNumbers]| -> Numbers {
         let of_blocked = format!("{}: ", Cause::Blocked.name());
-        let is_kept = |run: &RunNumbers, group: Group, name: &str| {
+        let is_kept = |run: &RunNumbers, group: NumberGroup, name: &str| {
             let is_blocked = || name.starts_with(&of_blocked) || run.blocked.contains(name);
-            group != Group::Finding || is_of_one && !(joins_blocked && is_blocked())
+            group != NumberGroup::Finding || is_of_one && !(joins_blocked && is_blocked())
         };
         let of_run = |run: &RunNumbers| {
             let kept = run.numbers.iter().filter(|((group, name), _)| is_kept(run, *group, name));
@@ -209,7 +211,7 @@ pub(crate) fn at_common_depth(
                 join_blocked(&mut numbers, blocked, start);
             }
             for (cause, ns) in run.causes.iter().filter(|_| has_common_causes) {
-                *numbers.entry((Group::Cause, cause_of(*cause).name().to_owned())).or_default() += ns;
+                *numbers.entry((NumberGroup::Cause, cause_of(*cause).name().to_owned())).or_default() += ns;
             }
             numbers
         };
@@ -219,10 +221,10 @@ pub(crate) fn at_common_depth(
 }
 
 /// Counts time blocked in code of the program as work. Efficiencies leave out the start of MPI.
-fn join_blocked(numbers: &mut BTreeMap<(Group, String), f64>, blocked: f64, start: f64) {
-    let key = |name: &str| (Group::Efficiency, name.to_owned());
+fn join_blocked(numbers: &mut BTreeMap<(NumberGroup, String), f64>, blocked: f64, start: f64) {
+    let key = |name: &str| (NumberGroup::Efficiency, name.to_owned());
     let share = |name: &str| numbers.get(&key(name)).copied();
-    let capacity = numbers.get(&(Group::Run, "capacity_ns".to_owned())).copied().unwrap_or(1.0);
+    let capacity = numbers.get(&(NumberGroup::Run, "capacity_ns".to_owned())).copied().unwrap_or(1.0);
     let mut gained = blocked / (capacity - start).max(1.0);
     if let (Some(unblocked), Some(runtime)) = (share("blocked"), share("runtime_overhead")) {
         // The factors that come before it leave so much of the time.
@@ -232,7 +234,7 @@ fn join_blocked(numbers: &mut BTreeMap<(Group, String), f64>, blocked: f64, star
         numbers.insert(key("blocked"), 1.0);
         numbers.insert(key("runtime_overhead"), 1.0 - unblocked * (1.0 - runtime));
     }
-    numbers.entry((Group::Run, "lost_ns".to_owned())).and_modify(|lost| *lost -= blocked);
+    numbers.entry((NumberGroup::Run, "lost_ns".to_owned())).and_modify(|lost| *lost -= blocked);
     numbers.entry(key("parallel")).and_modify(|parallel| *parallel += gained);
 }
 
@@ -240,7 +242,7 @@ impl RunDifference {
     /// The comparison of a number of the whole run: `wall`, `capacity` or `lost`.
     pub fn of_run(&self, name: &str) -> Option<&Comparison> {
         let name = format!("{name}_ns");
-        self.rows.iter().find(|row| row.0 == Group::Run && row.1 == name).map(|row| &row.2)
+        self.rows.iter().find(|row| row.0 == NumberGroup::Run && row.1 == name).map(|row| &row.2)
     }
 
     /// The JSON document; `names` are those of the two sides.
@@ -284,7 +286,8 @@ const WORK: &str = taskscope_cause::Cause::Work.name();
 
 /// The change of the wall time, and the causes with the largest changes; `None` without a wall time.
 fn verdict(rows: &[NumberDifference]) -> Option<String> {
-    let of_run = |name: &str| rows.iter().find(|row| row.group == Group::Run.name() && row.name == name);
+    let of_run =
+        |name: &str| rows.iter().find(|row| row.group == NumberGroup::Run.name() && row.name == name);
     let wall = of_run("wall_ns")?;
     let growth = wall.growth?;
     let times = format!("({} → {})", time(wall.before), time(wall.after));
@@ -299,7 +302,7 @@ fn verdict(rows: &[NumberDifference]) -> Option<String> {
     let capacity = largest(rows);
     let changed = rows.iter().filter(|row| {
         let is_large = row.difference.abs() >= capacity * EQUAL;
-        row.group == Group::Cause.name() && is_large && row.certain != Some(false)
+        row.group == NumberGroup::Cause.name() && is_large && row.certain != Some(false)
     });
     // The work itself is named in any case: losses may follow from it.
     let named = changed.enumerate().filter(|(place, row)| *place < MAX_CAUSES || row.name == WORK);
@@ -309,7 +312,7 @@ fn verdict(rows: &[NumberDifference]) -> Option<String> {
             format!("{} {sign}{}", row.label, time(row.difference.abs()))
         })
         .collect();
-    let has_causes = rows.iter().any(|row| row.group == Group::Cause.name());
+    let has_causes = rows.iter().any(|row| row.group == NumberGroup::Cause.name());
     Some(match causes.is_empty() {
         false => format!("{change}; largest changes by cause: {}.", causes.join(", ")),
         true if has_causes => format!("{change}; no cause changed by more than 1 % of the time."),
@@ -319,7 +322,7 @@ fn verdict(rows: &[NumberDifference]) -> Option<String> {
 
 /// The larger of both sides' capacities, or of other total times.
 pub(crate) fn largest(rows: &[NumberDifference]) -> f64 {
-    let of_run = rows.iter().filter(|row| row.group == Group::Run.name());
+    let of_run = rows.iter().filter(|row| row.group == NumberGroup::Run.name());
     of_run.map(|row| row.before.max(row.after)).fold(0.0, f64::max)
 }
 
@@ -356,10 +359,10 @@ mod tests {
             for (name, share) in
                 [("parallel", 0.648), ("cpu_availability", 0.9), ("blocked", 0.8), ("runtime_overhead", 0.9)]
             {
-                run.numbers.insert((Group::Efficiency, name.to_owned()), share);
+                run.numbers.insert((NumberGroup::Efficiency, name.to_owned()), share);
             }
-            run.numbers.insert((Group::Run, "lost_ns".to_owned()), 352.0);
-            run.numbers.insert((Group::Finding, "blocked: code f".to_owned()), 180.0);
+            run.numbers.insert((NumberGroup::Run, "lost_ns".to_owned()), 352.0);
+            run.numbers.insert((NumberGroup::Finding, "blocked: code f".to_owned()), 180.0);
             run.causes.insert(Cause::Blocked, 180.0);
             // A wait in that time which the recorder of threads knows.
             let (losses, of) = ((Cause::Lock, Blamed::Holder), (State::LockWait, "g".to_owned()));
@@ -370,9 +373,12 @@ mod tests {
         };
         let (joined, _, _) = at_common_depth(&[run("context-switches")], &[run("none")]);
         let number = |group, name: &str| joined[0][&(group, name.to_owned())];
-        assert_eq!((number(Group::Run, "lost_ns"), number(Group::Efficiency, "blocked")), (172.0, 1.0));
-        assert!((number(Group::Efficiency, "parallel") - 0.828).abs() < 1e-9, "{joined:?}");
-        assert!((number(Group::Efficiency, "runtime_overhead") - 0.92).abs() < 1e-9, "{joined:?}");
-        assert!(joined[0].keys().all(|(group, _)| *group != Group::Finding), "{joined:?}");
+        assert_eq!(
+            (number(NumberGroup::Run, "lost_ns"), number(NumberGroup::Efficiency, "blocked")),
+            (172.0, 1.0)
+        );
+        assert!((number(NumberGroup::Efficiency, "parallel") - 0.828).abs() < 1e-9, "{joined:?}");
+        assert!((number(NumberGroup::Efficiency, "runtime_overhead") - 0.92).abs() < 1e-9, "{joined:?}");
+        assert!(joined[0].keys().all(|(group, _)| *group != NumberGroup::Finding), "{joined:?}");
     }
 }

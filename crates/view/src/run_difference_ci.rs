@@ -4,7 +4,7 @@
 
 use crate::format::{self, harmless};
 use crate::run_difference::{NumberDifference, RunDifferenceReport, largest, time};
-use crate::run_numbers::Group;
+use crate::run_numbers::NumberGroup;
 use std::fmt::Write;
 
 /// Rows of causes in a summary.
@@ -50,9 +50,9 @@ impl RunDifferenceReport {
             out,
             "\n| | before | after | change | 95 % interval |\n| --- | ---: | ---: | ---: | --- |"
         );
-        self.rows_of(Group::Run).for_each(|row| markdown_row(row, &mut out));
+        self.rows_of(NumberGroup::Run).for_each(|row| markdown_row(row, &mut out));
         let floor = largest(&self.rows) * FLOOR;
-        let causes = self.rows_of(Group::Cause).filter(|row| row.before.max(row.after) >= floor);
+        let causes = self.rows_of(NumberGroup::Cause).filter(|row| row.before.max(row.after) >= floor);
         causes.take(MAX_CAUSES).for_each(|row| markdown_row(row, &mut out));
         for note in &self.notes {
             let _ = writeln!(out, "\n> {}", cell(note));
@@ -63,7 +63,7 @@ impl RunDifferenceReport {
     /// A JUnit file: a test case for each number of the run. The judged one fails if it has grown by more than is allowed;
     /// the others are skipped.
     pub fn junit(&self, gate: Gate<'_>) -> String {
-        let rows: Vec<&NumberDifference> = self.rows_of(Group::Run).collect();
+        let rows: Vec<&NumberDifference> = self.rows_of(NumberGroup::Run).collect();
         let judged =
             |row: &NumberDifference| gate.fail_over.is_some() && row.name == format!("{}_ns", gate.of);
         let skipped = rows.iter().filter(|row| !judged(row)).count();
@@ -97,7 +97,7 @@ impl RunDifferenceReport {
         out
     }
 
-    fn rows_of(&self, group: Group) -> impl Iterator<Item = &NumberDifference> {
+    fn rows_of(&self, group: NumberGroup) -> impl Iterator<Item = &NumberDifference> {
         self.rows.iter().filter(move |row| row.group == group.name())
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::format::{self, Cell, columns, wrap};
 use crate::run_difference::{FactDifference, NumberDifference, RunDifferenceReport, largest, time};
-use crate::run_numbers::{Fact, Group};
+use crate::run_numbers::{Fact, NumberGroup};
 use std::fmt::Write;
 
 /// Width of a column of numbers.
@@ -30,7 +30,7 @@ impl RunDifferenceReport {
                 let _ = writeln!(out, "  {line}");
             }
         }
-        for group in Group::ALL {
+        for group in NumberGroup::ALL {
             self.write_group(group, (width, top), &mut out);
         }
         if !self.notes.is_empty() {
@@ -48,15 +48,15 @@ impl RunDifferenceReport {
         out
     }
 
-    fn write_group(&self, group: Group, (width, top): (usize, usize), out: &mut String) {
+    fn write_group(&self, group: NumberGroup, (width, top): (usize, usize), out: &mut String) {
         let rows = self.rows.iter().filter(|row| row.group == group.name());
         let floor = match group {
-            Group::Cause | Group::Finding => largest(&self.rows) * FLOOR,
-            Group::Run | Group::Efficiency | Group::TaskType => 0.0,
+            NumberGroup::Cause | NumberGroup::Finding => largest(&self.rows) * FLOOR,
+            NumberGroup::Run | NumberGroup::Efficiency | NumberGroup::TaskType => 0.0,
         };
         // A factor of 1 on both sides stands for a loss that the runs do not have.
         let is_shown = |row: &&NumberDifference| match group {
-            Group::Efficiency => row.name == "parallel" || row.before.min(row.after) < 0.9995,
+            NumberGroup::Efficiency => row.name == "parallel" || row.before.min(row.after) < 0.9995,
             _ => row.before.max(row.after) >= floor || row.certain == Some(true),
         };
         let (shown, small): (Vec<_>, Vec<_>) = rows.partition(is_shown);
@@ -71,7 +71,7 @@ impl RunDifferenceReport {
         let room = name + 1;
         let heads = format!("{:>NUMBER$}{:>NUMBER$}{:>NUMBER$}", "before", "after", "change");
         let _ = writeln!(out, "\n  {title:<room$}{heads}{sure}");
-        let is_long = [Group::Cause, Group::Finding, Group::TaskType].contains(&group);
+        let is_long = [NumberGroup::Cause, NumberGroup::Finding, NumberGroup::TaskType].contains(&group);
         let most = if is_long { top } else { shown.len() };
         for row in shown.iter().take(most) {
             row.write(group, name, out);
@@ -79,7 +79,7 @@ impl RunDifferenceReport {
         if shown.len() > most {
             let _ = writeln!(out, "   … and {} more (--top {})", shown.len() - most, shown.len());
         }
-        let small: Vec<_> = small.into_iter().filter(|_| group != Group::Efficiency).collect();
+        let small: Vec<_> = small.into_iter().filter(|_| group != NumberGroup::Efficiency).collect();
         if !small.is_empty() {
             let sum = |of: fn(&NumberDifference) -> f64| small.iter().map(|row| of(row)).sum::<f64>();
             let (before, after) = (sum(|row| row.before), sum(|row| row.after));
@@ -125,8 +125,8 @@ impl RunDifferenceReport {
 
 impl NumberDifference {
     /// Writes the row; a name that is too long has lines of its own, so that no two rows look alike.
-    fn write(&self, group: Group, name: usize, out: &mut String) {
-        let is_share = group == Group::Efficiency;
+    fn write(&self, group: NumberGroup, name: usize, out: &mut String) {
+        let is_share = group == NumberGroup::Efficiency;
         let value = |value: f64| if is_share { format!("{value:.3}") } else { time(value) };
         let change = match self.growth {
             _ if is_share => format::signed(self.difference, 3),

@@ -16,7 +16,7 @@ use taskscope_session::Session;
 
 /// The kind of a number; its order is the order of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Group {
+pub enum NumberGroup {
     /// Totals of the run, nanoseconds.
     Run,
     /// Nanoseconds by cause.
@@ -29,37 +29,42 @@ pub enum Group {
     TaskType,
 }
 
-impl Group {
-    pub(crate) const ALL: [Group; 5] =
-        [Group::Run, Group::Cause, Group::Efficiency, Group::Finding, Group::TaskType];
+impl NumberGroup {
+    pub(crate) const ALL: [NumberGroup; 5] = [
+        NumberGroup::Run,
+        NumberGroup::Cause,
+        NumberGroup::Efficiency,
+        NumberGroup::Finding,
+        NumberGroup::TaskType,
+    ];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
-            Group::Run => "run",
-            Group::Efficiency => "efficiency",
-            Group::Cause => "cause",
-            Group::Finding => "finding",
-            Group::TaskType => "task_type",
+            NumberGroup::Run => "run",
+            NumberGroup::Efficiency => "efficiency",
+            NumberGroup::Cause => "cause",
+            NumberGroup::Finding => "finding",
+            NumberGroup::TaskType => "task_type",
         }
     }
 
     pub(crate) const fn title(self) -> &'static str {
         match self {
-            Group::Run => "The run",
-            Group::Efficiency => "Efficiency",
-            Group::Cause => "Time by cause",
-            Group::Finding => "Findings",
-            Group::TaskType => "Mean task of a type",
+            NumberGroup::Run => "The run",
+            NumberGroup::Efficiency => "Efficiency",
+            NumberGroup::Cause => "Time by cause",
+            NumberGroup::Finding => "Findings",
+            NumberGroup::TaskType => "Mean task of a type",
         }
     }
 
     /// A number of this group in words.
     pub(crate) fn label(self, name: &str) -> String {
         let words = match self {
-            Group::Run => RUN_LABELS.iter().find(|(key, _)| *key == name).map(|(_, label)| *label),
-            Group::Efficiency => FACTORS.iter().find(|(key, _)| *key == name).map(|(_, label)| *label),
-            Group::Cause => Cause::named(name).map(Cause::label),
-            Group::Finding | Group::TaskType => None,
+            NumberGroup::Run => RUN_LABELS.iter().find(|(key, _)| *key == name).map(|(_, label)| *label),
+            NumberGroup::Efficiency => FACTORS.iter().find(|(key, _)| *key == name).map(|(_, label)| *label),
+            NumberGroup::Cause => Cause::named(name).map(Cause::label),
+            NumberGroup::Finding | NumberGroup::TaskType => None,
         };
         words.unwrap_or(name).to_owned()
     }
@@ -176,7 +181,7 @@ impl Source {
 /// The numbers of one run, and the facts about it that are known.
 #[derive(Clone, Debug, Default)]
 pub struct RunNumbers {
-    pub(crate) numbers: BTreeMap<(Group, String), f64>,
+    pub(crate) numbers: BTreeMap<(NumberGroup, String), f64>,
     /// Findings in words, by their names.
     pub(crate) labels: BTreeMap<String, String>,
     /// Names of findings whose time is all blocked, also by locks, wakes and sleep.
@@ -195,9 +200,9 @@ impl RunNumbers {
         numbers.put_facts_of(session);
         match findings.whose {
             Whose::Workers => {
-                numbers.put(Group::Run, "wall_ns", ledger.wall_ns as f64);
-                numbers.put(Group::Run, "capacity_ns", ledger.capacity_ns as f64);
-                numbers.put(Group::Run, "lost_ns", (ledger.capacity_ns - efficiency.useful_ns) as f64);
+                numbers.put(NumberGroup::Run, "wall_ns", ledger.wall_ns as f64);
+                numbers.put(NumberGroup::Run, "capacity_ns", ledger.capacity_ns as f64);
+                numbers.put(NumberGroup::Run, "lost_ns", (ledger.capacity_ns - efficiency.useful_ns) as f64);
                 let factors = [
                     ("parallel", efficiency.parallel),
                     ("cpu_availability", efficiency.cpu_availability),
@@ -208,7 +213,7 @@ impl RunNumbers {
                     ("runtime_overhead", efficiency.runtime_overhead),
                 ];
                 for (name, share) in factors {
-                    numbers.put(Group::Efficiency, name, share);
+                    numbers.put(NumberGroup::Efficiency, name, share);
                 }
                 for (state, ns) in ledger.by_state.iter() {
                     numbers.put_cause(state.cause(), ns);
@@ -220,8 +225,8 @@ impl RunNumbers {
                 let is_of_queues = whose == Whose::Queues;
                 numbers.source = if is_of_queues { Source::Queues } else { Source::Samples };
                 let wall = if is_of_queues { last - first } else { ledger.wall_ns };
-                numbers.put(Group::Run, "wall_ns", wall as f64);
-                numbers.put(Group::Run, &format!("{}_ns", whose.name()), findings.base_ns as f64);
+                numbers.put(NumberGroup::Run, "wall_ns", wall as f64);
+                numbers.put(NumberGroup::Run, &format!("{}_ns", whose.name()), findings.base_ns as f64);
                 for finding in &findings.rows {
                     numbers.put_cause(finding.cause, finding.ns);
                 }
@@ -237,7 +242,7 @@ impl RunNumbers {
             *tasks += row.began;
         }
         for (name, (ns, tasks)) in types {
-            numbers.put(Group::TaskType, &name, (ns / tasks) as f64);
+            numbers.put(NumberGroup::TaskType, &name, (ns / tasks) as f64);
         }
         numbers
     }
@@ -256,24 +261,24 @@ impl RunNumbers {
         let mut numbers = RunNumbers { source: Source::Profile, ..RunNumbers::default() };
         let tree = &paths.tree;
         let findings = Findings::of_profile(paths);
-        numbers.put(Group::Run, "wall_ns", tree.totals.get(key::WALL_NS).copied().unwrap_or(0) as f64);
+        numbers.put(NumberGroup::Run, "wall_ns", tree.totals.get(key::WALL_NS).copied().unwrap_or(0) as f64);
         let base = findings.base_ns;
         if findings.whose == Whose::Workers {
             let lost = findings.rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.ns));
-            numbers.put(Group::Run, "capacity_ns", base as f64);
-            numbers.put(Group::Run, "lost_ns", lost as f64);
+            numbers.put(NumberGroup::Run, "capacity_ns", base as f64);
+            numbers.put(NumberGroup::Run, "lost_ns", lost as f64);
             let states = states_of(&tree.totals);
             let start = states.iter().find(|(name, _)| *name == State::MpiStart.name());
             let counted = base.saturating_sub(start.map_or(0, |(_, ns)| *ns));
             let parallel = base.saturating_sub(lost) as f64 / counted.max(1) as f64;
-            numbers.put(Group::Efficiency, "parallel", parallel);
+            numbers.put(NumberGroup::Efficiency, "parallel", parallel);
             for (name, ns) in states {
                 if let Some(state) = State::named(name) {
                     numbers.put_cause(state.cause(), ns);
                 }
             }
         } else {
-            numbers.put(Group::Run, &format!("{}_ns", findings.whose.name()), base as f64);
+            numbers.put(NumberGroup::Run, &format!("{}_ns", findings.whose.name()), base as f64);
             for finding in &findings.rows {
                 numbers.put_cause(finding.cause, finding.ns);
             }
@@ -340,7 +345,7 @@ impl RunNumbers {
     pub(crate) fn put_rows(&mut self, rows: &[NamedFinding]) {
         for finding in rows {
             let name = format!("{}: {} {}", finding.cause.name(), finding.blamed.label(), finding.place);
-            self.put(Group::Finding, name.trim_end(), finding.ns as f64);
+            self.put(NumberGroup::Finding, name.trim_end(), finding.ns as f64);
             self.labels.insert(name.trim_end().to_owned(), crate::verdict::label(finding));
             let blocked = finding.victims.get(State::Blocked);
             if blocked > 0 && blocked == finding.victims.total() {
@@ -353,8 +358,8 @@ impl RunNumbers {
     #[cfg(test)]
     pub(crate) fn of_totals(wall_ns: f64) -> RunNumbers {
         let mut numbers = RunNumbers::default();
-        numbers.put(Group::Run, "wall_ns", wall_ns);
-        numbers.put(Group::Run, "capacity_ns", wall_ns);
+        numbers.put(NumberGroup::Run, "wall_ns", wall_ns);
+        numbers.put(NumberGroup::Run, "capacity_ns", wall_ns);
         numbers
     }
 
@@ -370,10 +375,10 @@ impl RunNumbers {
         numbers.fact(Fact::Workers, graph.selected_workers().count().to_string());
         let (begin, end) = graph.range();
         let work = causes.by_cause[Cause::Work as usize];
-        numbers.put(Group::Run, "wall_ns", (end - begin) as f64);
-        numbers.put(Group::Run, "capacity_ns", causes.capacity_ns as f64);
-        numbers.put(Group::Run, "lost_ns", (causes.capacity_ns - work) as f64);
-        numbers.put(Group::Efficiency, "parallel", work as f64 / causes.capacity_ns.max(1) as f64);
+        numbers.put(NumberGroup::Run, "wall_ns", (end - begin) as f64);
+        numbers.put(NumberGroup::Run, "capacity_ns", causes.capacity_ns as f64);
+        numbers.put(NumberGroup::Run, "lost_ns", (causes.capacity_ns - work) as f64);
+        numbers.put(NumberGroup::Efficiency, "parallel", work as f64 / causes.capacity_ns.max(1) as f64);
         for (cause, ns) in Cause::ALL.iter().zip(causes.by_cause).filter(|(_, ns)| *ns > 0) {
             numbers.put_cause(*cause, ns);
         }
@@ -381,7 +386,7 @@ impl RunNumbers {
             let (cause, who) = (row.cause, row.who.label(graph));
             let name = format!("{} {who}", cause.name());
             numbers.labels.insert(name.clone(), format!("{}: {who}", cause.label()));
-            *numbers.numbers.entry((Group::Finding, name)).or_default() += row.ns as f64;
+            *numbers.numbers.entry((NumberGroup::Finding, name)).or_default() += row.ns as f64;
         }
         let mut types: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
         for piece in graph.pieces.items() {
@@ -392,7 +397,7 @@ impl RunNumbers {
             types.entry(&graph.types[*ty as usize].name).or_default().1 += 1;
         }
         for (name, (ns, tasks)) in types {
-            numbers.put(Group::TaskType, name, ns as f64 / tasks.max(1) as f64);
+            numbers.put(NumberGroup::TaskType, name, ns as f64 / tasks.max(1) as f64);
         }
         numbers
     }
@@ -409,10 +414,10 @@ impl RunNumbers {
 
     /// Wall time, nanoseconds; 0 if unknown.
     pub fn wall_ns(&self) -> f64 {
-        self.numbers.get(&(Group::Run, "wall_ns".to_owned())).copied().unwrap_or(0.0)
+        self.numbers.get(&(NumberGroup::Run, "wall_ns".to_owned())).copied().unwrap_or(0.0)
     }
 
-    fn put(&mut self, group: Group, name: &str, value: f64) {
+    fn put(&mut self, group: NumberGroup, name: &str, value: f64) {
         *self.numbers.entry((group, name.to_owned())).or_default() += value;
     }
 }
@@ -428,7 +433,7 @@ mod tests {
         let session = Session::in_memory("synthetic.trace", execution(shape));
         let (analysis, _) = taskscope_analysis::analyse(&session.execution);
         let numbers = RunNumbers::of_session(&session, &analysis).numbers;
-        let means = numbers.iter().filter(|((group, _), _)| *group == Group::TaskType);
+        let means = numbers.iter().filter(|((group, _), _)| *group == NumberGroup::TaskType);
         let rows = || analysis.task_types.iter().filter(|row| row.began > 0);
         assert!((1..rows().count()).contains(&means.clone().count()));
         for ((_, name), mean) in means {

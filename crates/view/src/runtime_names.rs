@@ -378,7 +378,7 @@ mod tests {
     use super::*;
     use taskscope_event::models::MODELS;
     use taskscope_event::spec::Effect;
-    use taskscope_execution::devices::Operation;
+    use taskscope_execution::devices::DeviceOperation;
 
     fn row(code: [u8; 3]) -> Option<&'static RuntimeName> {
         RUNTIME_NAMES.iter().find(|row| row.events.split(' ').any(|event| event.as_bytes() == code))
@@ -453,7 +453,7 @@ mod tests {
             let known = |row: &RuntimeName| row.label.to_lowercase().ends_with(role.name());
             assert!(RUNTIME_NAMES.iter().any(known), "{}", role.name());
         }
-        let kinds = (0..32).map(|kind| Operation { kind, ..Operation::default() });
+        let kinds = (0..32).map(|kind| DeviceOperation { kind, ..DeviceOperation::default() });
         for name in kinds.map(|operation| operation.kind_name()) {
             assert!(labels("devices").contains(&name), "{name}");
         }

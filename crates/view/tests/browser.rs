@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use taskscope_execution::lod::Window;
-use taskscope_execution::view::View as Family;
+use taskscope_execution::view::ViewFamily;
 use taskscope_execution::{
     Change, Execution, ExecutionBuilder, Group, NO_TIME, Observer, RegionIndex, Section, SiteIndex, Span,
     State, TaskIndex, ThreadIndex,
@@ -93,9 +93,9 @@ fn expected(page: &Page, address: &str) -> Value {
 /// A view of threads of which words for values are known only once it was played, and one of these words.
 fn named_when_played(page: &Page) -> (ViewName, String) {
     let models = page.models().expect("the trace has models");
-    let families = models.families().iter().filter(|(family, _)| *family == Family::Thread);
+    let families = models.families().iter().filter(|(family, _)| *family == ViewFamily::Thread);
     let found = families.flat_map(|(_, description)| &description.types).find_map(|known| {
-        let name = ViewName { family: Family::Thread, number: known.number };
+        let name = ViewName { family: ViewFamily::Thread, number: known.number };
         let later = models.kept(name)?.labels.iter().find(|label| !known.values.contains(label))?.1.clone();
         Some((name, later))
     });
@@ -104,7 +104,7 @@ fn named_when_played(page: &Page) -> (ViewName, String) {
 
 /// The answers for a trace with views of models and with device queues.
 fn expected_of_models(page: &Page, address: &str) -> Value {
-    let name = ViewName { family: Family::Cpu, number: 13 };
+    let name = ViewName { family: ViewFamily::Cpu, number: 13 };
     let view = page.model_view(name).expect("nOS-V's subsystem of each CPU");
     let values = &view.rows[1].values;
     let long = |row: &usize| values.value[*row] != 0 && values.start[row + 1] - values.start[*row] > 500;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use taskscope_event::models::instrument as i;
 use taskscope_execution::ThreadIndex;
 use taskscope_execution::lod::Window;
-use taskscope_execution::view::View;
+use taskscope_execution::view::ViewFamily;
 use taskscope_session::Session;
 use taskscope_session::cache::Key;
 use taskscope_session::model_views::{KeptView, ModelViews, ViewName};
@@ -68,7 +68,7 @@ fn values_over_the_network_are_those_that_were_played() {
         let tid = page.execution.threads[track].tid.to_string();
         assert!(row["label"].as_str().unwrap().ends_with(&tid), "{row}");
     }
-    let state = ViewName { family: View::Thread, number: 4 };
+    let state = ViewName { family: ViewFamily::Thread, number: 4 };
     assert!(page.model_view(state).unwrap().labels.contains(&(1, "Running".to_string())));
     for query in
         ["rows?view=thread.9999&level=9&first=0&count=9", "rows?view=cpu.4&level=9&first=0&count=9&tracks=77"]

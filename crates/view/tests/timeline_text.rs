@@ -1,7 +1,7 @@
 //! The timeline in the terminal.
 
 use taskscope_event::models::device::kind;
-use taskscope_execution::devices::{Devices, Operation, Queue};
+use taskscope_execution::devices::{DeviceOperation, Devices, Queue};
 use taskscope_execution::lod::Timeline;
 use taskscope_execution::{Change, Execution, ExecutionBuilder, Observer, Section, State};
 use taskscope_view::timeline_report;
@@ -88,7 +88,7 @@ fn colours_end_before_characters_that_have_none() {
 
 #[test]
 fn device_queues_have_lines_of_their_own_with_and_without_threads() {
-    let operation = |start, end, kind| Operation { start, end, kind, ..Operation::default() };
+    let operation = |start, end, kind| DeviceOperation { start, end, kind, ..DeviceOperation::default() };
     let queue = |operations| Queue { name: "q0".into(), operations, ..Queue::default() };
     let (kernel, copy) = (kind::KERNEL, kind::COPY);
     let half =

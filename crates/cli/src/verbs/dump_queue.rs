@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use taskscope_analysis::devices::submitter;
 use taskscope_event::models::device::split_values;
-use taskscope_execution::devices::{Devices, Operation, Queue};
+use taskscope_execution::devices::{DeviceOperation, Devices, Queue};
 use taskscope_session::Session;
 use taskscope_view::format::harmless;
 
@@ -133,7 +133,7 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 }
 
 impl QueueRecord {
-    fn of(session: &Session, queue: &Queue, operation: &Operation) -> QueueRecord {
+    fn of(session: &Session, queue: &Queue, operation: &DeviceOperation) -> QueueRecord {
         let mut columns: IndexMap<String, Cell> = IndexMap::new();
         let mut put = |name: &str, value: Cell| drop(columns.insert(name.to_owned(), value));
         match &operation.columns {
@@ -143,7 +143,7 @@ impl QueueRecord {
                     put(name, Cell::of(value));
                 }
                 // A field that a file names differently is printed under its own name and this one.
-                let Operation { id, thread, raw: (start, end), .. } = *operation;
+                let DeviceOperation { id, thread, raw: (start, end), .. } = *operation;
                 for (name, number, is_known) in [
                     ("id", id.into(), id != 0),
                     ("start", start.into(), true),
@@ -194,7 +194,7 @@ impl QueueRecord {
     }
 }
 
-fn line(queue: &Queue, operation: &Operation) -> String {
+fn line(queue: &Queue, operation: &DeviceOperation) -> String {
     let lane = operation.lane.map_or("–".to_owned(), |lane| lane.to_string());
     let anomalies: Vec<&str> = operation.anomaly_names().collect();
     let name = match queue.name_of(operation.name) {

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use taskscope_check::emulation;
 use taskscope_check::verdict::{Judge, Verdict};
 use taskscope_event::StreamFile;
-use taskscope_execution::view::{NoViews, View};
+use taskscope_execution::view::{NoViews, ViewFamily};
 use taskscope_export::RangeObserver;
 use taskscope_export::paraver::{ParaverWriter, ViewFile, write_queues};
 use taskscope_filter::{Filter, Literal, TimeRange};
@@ -280,5 +280,5 @@ fn range_of_views(part: &TracePart) -> anyhow::Result<(i64, i64)> {
 fn view_files(system: &System, options: MachineOptions) -> Vec<ViewFile> {
     let machine = Machine::new(system, options, NoViews);
     let described = |view| Some(ViewFile { view, rows: machine.describe(view)?.rows.len() });
-    View::ALL.into_iter().filter_map(described).collect()
+    ViewFamily::ALL.into_iter().filter_map(described).collect()
 }

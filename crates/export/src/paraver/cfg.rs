@@ -6,7 +6,7 @@
 use super::write_whole;
 use std::io::{self, Write};
 use std::path::Path;
-use taskscope_execution::view::{View, ViewDescription, ViewType};
+use taskscope_execution::view::{ViewDescription, ViewFamily, ViewType};
 use taskscope_files::create_directory_below;
 
 /// File systems take names of 255 bytes, while they are written with an ending more.
@@ -20,7 +20,11 @@ const COUNTERS: std::ops::Range<u32> = 200..300;
 ///
 /// # Errors
 /// Those of the file system.
-pub fn write_configurations(directory: &Path, view: View, description: &ViewDescription) -> io::Result<()> {
+pub fn write_configurations(
+    directory: &Path,
+    view: ViewFamily,
+    description: &ViewDescription,
+) -> io::Result<()> {
     let folder = create_directory_below(directory, Path::new("cfg").join(view.file_name()))?;
     for entry in std::fs::read_dir(&folder)?.flatten() {
         if is_ours(&entry.file_name().to_string_lossy()) {
@@ -56,14 +60,14 @@ fn file_name(view_type: &ViewType) -> String {
 
 fn write_configuration(
     out: &mut impl Write,
-    view: View,
+    view: ViewFamily,
     view_type: &ViewType,
     rows: usize,
 ) -> io::Result<()> {
     let title: String = view_type.title.trim().replace(['\n', '\r'], " ");
     let title = match view {
-        View::Cpu if !title.starts_with("CPU: ") => format!("CPU: {title}"),
-        View::Thread if !title.starts_with("Thread: ") => format!("Thread: {title}"),
+        ViewFamily::Cpu if !title.starts_with("CPU: ") => format!("CPU: {title}"),
+        ViewFamily::Thread if !title.starts_with("Thread: ") => format!("Thread: {title}"),
         _ => title,
     };
     let is_counter = COUNTERS.contains(&view_type.number);
@@ -114,7 +118,7 @@ mod tests {
             values: vec![(6, "Scheduler: Hungry".to_owned())],
         }];
         let description = ViewDescription { rows: vec!["TH 1.1".to_owned()], types };
-        write_configurations(directory.path(), View::Thread, &description).unwrap();
+        write_configurations(directory.path(), ViewFamily::Thread, &description).unwrap();
         let text =
             std::fs::read_to_string(directory.path().join("cfg/thread/13-nos-v-subsystem.cfg")).unwrap();
         assert!(text.contains("window_filter_module evt_type 1 13\n"));
@@ -127,7 +131,7 @@ mod tests {
         let long = |number| ViewType { number, title: "x".repeat(300), values: Vec::new() };
         let description =
             ViewDescription { rows: vec!["TH 1.1".to_owned()], types: vec![long(100), long(101)] };
-        write_configurations(directory.path(), View::Thread, &description).unwrap();
+        write_configurations(directory.path(), ViewFamily::Thread, &description).unwrap();
         assert_eq!(std::fs::read_dir(directory.path().join("cfg/thread")).unwrap().count(), 2);
     }
 }

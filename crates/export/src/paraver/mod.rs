@@ -22,7 +22,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SendError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use taskscope_execution::view::{View, ViewChange, ViewDescription, ViewObserver};
+use taskscope_execution::view::{ViewChange, ViewDescription, ViewFamily, ViewObserver};
 use taskscope_files::{NewFile, remove_regular};
 use whole_file::naming;
 pub(crate) use whole_file::write_whole;
@@ -36,7 +36,7 @@ const WAITING_BATCHES: usize = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewFile {
     /// Its family.
-    pub view: View,
+    pub view: ViewFamily,
     /// Its number of rows.
     pub rows: usize,
 }
@@ -44,8 +44,8 @@ pub struct ViewFile {
 /// Writes the `.prv` files of several families of views; `finish` adds their descriptions.
 pub struct ParaverWriter {
     directory: PathBuf,
-    /// Lanes in the order of [`View::ALL`].
-    lanes: [Option<Lane>; View::ALL.len()],
+    /// Lanes in the order of [`ViewFamily::ALL`].
+    lanes: [Option<Lane>; ViewFamily::ALL.len()],
     gzip: bool,
     /// Whether a pipe in the place of a view is written as it is.
     pipes: bool,
@@ -93,12 +93,12 @@ impl ParaverWriter {
         std::fs::create_dir_all(directory)?;
         // Views of an earlier run that are not written now would be taken for those of this trace, and the others take
         // room on the disk.
-        for view in View::ALL {
+        for view in ViewFamily::ALL {
             for ending in ["prv", "prv.gz", "pcf", "row"] {
                 remove_regular(&directory.join(view.file_name()).with_extension(ending));
             }
         }
-        let lanes = View::ALL.map(|_| None);
+        let lanes = ViewFamily::ALL.map(|_| None);
         let mut writer =
             ParaverWriter { directory: directory.to_path_buf(), lanes, gzip, pipes, earlier_end_ns: None };
         for file in views {
@@ -128,7 +128,10 @@ impl ParaverWriter {
     /// # Errors
     /// The first error of any file. If a `.prv` file could not be written, all are removed: replay stopped for
     /// all of them, and none is complete. If the description of a view could not be written, that view is removed.
-    pub fn finish(mut self, mut describe: impl FnMut(View) -> Option<ViewDescription>) -> io::Result<()> {
+    pub fn finish(
+        mut self,
+        mut describe: impl FnMut(ViewFamily) -> Option<ViewDescription>,
+    ) -> io::Result<()> {
         let (earlier_end_ns, gzip) = (self.earlier_end_ns, self.gzip);
         let close = |result: io::Result<()>, lane: &mut Lane| {
             let closed = lane.close().and_then(|()| match (earlier_end_ns, &lane.writer) {
@@ -141,7 +144,7 @@ impl ParaverWriter {
         };
         self.lanes.iter_mut().flatten().fold(Ok(()), close)?;
         let mut result = Ok(());
-        for (view, lane) in View::ALL.iter().zip(std::mem::take(&mut self.lanes)) {
+        for (view, lane) in ViewFamily::ALL.iter().zip(std::mem::take(&mut self.lanes)) {
             let Some(mut lane) = lane else { continue };
             let description = describe(*view).unwrap_or_default();
             let base = self.directory.join(view.file_name());
@@ -277,7 +280,7 @@ mod tests {
     }
 
     const FILES: [ViewFile; 2] =
-        [ViewFile { view: View::Thread, rows: 1 }, ViewFile { view: View::Cpu, rows: 1 }];
+        [ViewFile { view: ViewFamily::Thread, rows: 1 }, ViewFile { view: ViewFamily::Cpu, rows: 1 }];
 
     #[test]
     fn a_view_that_cannot_be_begun_leaves_none_of_the_others() {

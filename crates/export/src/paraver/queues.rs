@@ -115,17 +115,17 @@ impl Labels {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taskscope_execution::devices::Operation;
+    use taskscope_execution::devices::DeviceOperation;
 
     #[test]
     fn a_lane_is_a_row_and_ends_precede_begins() {
-        let operation = |name, start, end, lane| Operation {
+        let operation = |name, start, end, lane| DeviceOperation {
             name,
             start,
             end,
             lane: Some(lane),
             kind: 1,
-            ..Operation::default()
+            ..DeviceOperation::default()
         };
         let queue = Queue {
             name: "q".into(),

@@ -3,7 +3,7 @@
 use super::lanes::{LaneKind, Lanes};
 use rustc_hash::FxHashMap;
 use taskscope_event::models::messages::FUNCTIONS;
-use taskscope_execution::devices::{CallThread, Devices, Operation, Queue};
+use taskscope_execution::devices::{CallThread, DeviceOperation, Devices, Queue};
 use taskscope_execution::graph::Names;
 use taskscope_execution::messages::Participation;
 use taskscope_execution::{
@@ -136,7 +136,7 @@ impl Codes {
         }
     }
 
-    fn add_operation(&mut self, queue_number: u32, queue: &Queue, operation: &Operation) {
+    fn add_operation(&mut self, queue_number: u32, queue: &Queue, operation: &DeviceOperation) {
         let rows = &mut self.rows;
         self.device_codes.entry((queue_number, operation.name, operation.kind)).or_insert_with(|| {
             let function = queue.name_of(operation.name).to_owned();
@@ -210,7 +210,7 @@ impl Codes {
         self.section_codes.get(&(state, place)).copied().unwrap_or(self.doubts[0])
     }
 
-    pub(super) fn of_operation(&self, queue: u32, operation: &Operation) -> u32 {
+    pub(super) fn of_operation(&self, queue: u32, operation: &DeviceOperation) -> u32 {
         self.device_codes.get(&(queue, operation.name, operation.kind)).copied().unwrap_or(self.doubts[0])
     }
 

@@ -18,14 +18,14 @@ const MAX_STACKED: usize = 512;
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Channel {
+pub(crate) struct ChannelState {
     single: Option<i64>,
     stack: Vec<i64>,
 }
 
-impl Channel {
+impl ChannelState {
     pub(crate) fn new(initial: Option<i64>) -> Self {
-        Channel { single: initial, stack: Vec::new() }
+        ChannelState { single: initial, stack: Vec::new() }
     }
 
     /// The value that is shown.
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn an_unmatched_pop_drops_values_above_the_match() {
-        let mut channel = Channel::default();
+        let mut channel = ChannelState::default();
         for value in [1, 2, 3] {
             channel.push(value, false).unwrap();
         }
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn repeated_values_are_errors_where_they_may_not_be() {
-        let mut channel = Channel::new(Some(100));
+        let mut channel = ChannelState::new(Some(100));
         assert_eq!(channel.set(Some(100), false), Err(ChannelError::Same));
         assert_eq!(channel.set(Some(100), true), Ok(()));
         assert_eq!(channel.push(7, false), Ok(()));

@@ -5,7 +5,7 @@ use super::{CPU_COLUMNS, Machine, THREAD_COLUMNS};
 use crate::views::breakdown::{Breakdown, BreakdownRules, CpuShows, TouchedBreakdown};
 use crate::views::table::{NANOS6_IN_BODY, NOSV_IN_BODY, Repeat, Track, UNKNOWN_SUBSYSTEM, channel};
 use taskscope_event::models::nosv;
-use taskscope_execution::view::{View, ViewChange, ViewObserver};
+use taskscope_execution::view::{ViewChange, ViewFamily, ViewObserver};
 
 /// Paraver types of the columns before those of channels.
 const AFFINITY_TYPE: u32 = 6;
@@ -204,7 +204,7 @@ impl<O: ViewObserver> Machine<'_, O> {
             (slot(channel::NANOS6_SUBSYSTEM), slot(channel::NANOS6_TYPE), slot(channel::NANOS6_IDLE))
         {
             rules.push(BreakdownRules {
-                view: View::Nanos6Breakdown,
+                view: ViewFamily::Nanos6Breakdown,
                 view_type: 41,
                 subsystem,
                 task,
@@ -219,7 +219,7 @@ impl<O: ViewObserver> Machine<'_, O> {
             let (suitable, all) = self.system.nosv_breakdown;
             if suitable == all {
                 rules.push(BreakdownRules {
-                    view: View::NosvBreakdown,
+                    view: ViewFamily::NosvBreakdown,
                     view_type: 17,
                     subsystem,
                     task,
@@ -243,7 +243,7 @@ impl<O: ViewObserver> Machine<'_, O> {
             (self.slot_of.channel(channel::OPENMP_SUBSYSTEM), self.slot_of.channel(channel::OPENMP_LABEL))
         {
             rules.push(BreakdownRules {
-                view: View::OpenmpBreakdown,
+                view: ViewFamily::OpenmpBreakdown,
                 view_type: 53,
                 subsystem,
                 task,

@@ -26,7 +26,7 @@ use crate::views::Cells;
 use crate::views::breakdown::{Breakdown, TouchedBreakdown};
 use crate::violation::{Violation, ViolationCode};
 use action::{Action, ActionTable, Entry};
-use channel::{Channel, ChannelError};
+use channel::{ChannelError, ChannelState};
 use checker::Checker;
 use cpu::CpuState;
 use current::Current;
@@ -38,7 +38,7 @@ use taskscope_event::Code;
 use taskscope_event::decode::PayloadError;
 use taskscope_event::models::{kernel, mpi, nanos6, nodes, nosv, openmp, ovni, tampi};
 use taskscope_event::spec::EventSpec;
-use taskscope_execution::view::{View, ViewObserver};
+use taskscope_execution::view::{ViewFamily, ViewObserver};
 use thread::ThreadMachine;
 pub use thread::ThreadState;
 pub use uncertain_rows::DOUBT_TYPE;
@@ -140,7 +140,7 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
             enabled[*letter as usize] = true;
         }
         let (slots, slot_of) = slot::enabled_slots(system, &enabled);
-        let channels: Vec<Channel> = slots.iter().map(|slot| Channel::new(slot.initial)).collect();
+        let channels: Vec<ChannelState> = slots.iter().map(|slot| ChannelState::new(slot.initial)).collect();
         let threads: Vec<ThreadMachine> =
             system.threads.iter().map(|_| ThreadMachine::new(channels.clone())).collect();
         let mut threads_of_tid: FxHashMap<i64, Vec<u32>> = FxHashMap::default();
@@ -165,8 +165,8 @@ impl<'s, O: ViewObserver> Machine<'s, O> {
             nosv_tasks: tables(nosv::LETTER),
             openmp_tasks: tables(openmp::LETTER),
             threads_of_tid,
-            thread_cells: Cells::new(View::Thread, thread_rows, THREAD_COLUMNS + slots.len()),
-            cpu_cells: Cells::new(View::Cpu, cpu_rows, CPU_COLUMNS + slots.len()),
+            thread_cells: Cells::new(ViewFamily::Thread, thread_rows, THREAD_COLUMNS + slots.len()),
+            cpu_cells: Cells::new(ViewFamily::Cpu, cpu_rows, CPU_COLUMNS + slots.len()),
             slots,
             slot_of,
             breakdowns: Vec::new(),

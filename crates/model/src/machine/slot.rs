@@ -6,7 +6,7 @@ use crate::views::table::{CHANNELS, COUNTER_TYPE, MARK_TYPE, Repeat, Track};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use taskscope_event::models::{nosv, ovni};
-use taskscope_event::spec::Channel as EventChannel;
+use taskscope_event::spec::Channel;
 
 /// An enabled channel. All threads have the same ones.
 #[derive(Clone, Debug)]
@@ -83,7 +83,7 @@ pub(crate) fn enabled_slots<'s>(system: &'s System, enabled: &[bool; 256]) -> (V
                 labels: channel.labels_of_values().into(),
                 is_mark: false,
                 is_stack: true,
-                is_linted: matches!(channel.effects, Some(EventChannel::Subsystem | EventChannel::Function)),
+                is_linted: matches!(channel.effects, Some(Channel::Subsystem | Channel::Function)),
             });
         }
         if channel.model == ovni::LETTER {

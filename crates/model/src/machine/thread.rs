@@ -1,6 +1,6 @@
 //! The state of a thread.
 
-use super::channel::Channel;
+use super::channel::ChannelState;
 use super::task::Body;
 
 /// State of a thread.
@@ -49,7 +49,7 @@ pub(crate) struct ThreadMachine {
     /// Whether it is in the count of running threads of that CPU.
     pub(crate) counted_on_cpu: bool,
     pub(crate) out_of_cpu: bool,
-    pub(crate) channels: Vec<Channel>,
+    pub(crate) channels: Vec<ChannelState>,
     pub(crate) nanos6_bodies: Vec<Body>,
     pub(crate) nosv_bodies: Vec<Body>,
     pub(crate) openmp_bodies: Vec<Body>,
@@ -62,7 +62,7 @@ pub(crate) struct ThreadMachine {
 }
 
 impl ThreadMachine {
-    pub(crate) fn new(channels: Vec<Channel>) -> Self {
+    pub(crate) fn new(channels: Vec<ChannelState>) -> Self {
         ThreadMachine { channels, ..ThreadMachine::default() }
     }
 }

@@ -3,7 +3,7 @@
 use super::uncertain_rows::{CLOCK_GOES_BACK, CPU_SHARED, DOES_NOT_FIT, DOUBT_TYPE, STREAM_ENDS};
 use super::{Machine, ThreadState};
 use crate::violation::Severity;
-use taskscope_execution::view::{View, ViewChange, ViewObserver};
+use taskscope_execution::view::{ViewChange, ViewFamily, ViewObserver};
 
 impl<O: ViewObserver> Machine<'_, O> {
     /// Marks the thread if its event broke a rule (there were `violations` before it), and ends its mark if
@@ -50,7 +50,7 @@ impl<O: ViewObserver> Machine<'_, O> {
         *reasons = if holds { *reasons | 1 << reason } else { *reasons & !(1 << reason) };
         let value = self.doubts.of_thread(thread);
         if value != before {
-            self.show_doubt(View::Thread, thread, value, time_ns);
+            self.show_doubt(ViewFamily::Thread, thread, value, time_ns);
             if let Some(cpu) = self.threads[thread as usize].cpu {
                 self.doubt_cpu(cpu, time_ns);
             }
@@ -67,12 +67,12 @@ impl<O: ViewObserver> Machine<'_, O> {
             None => 0,
         };
         if std::mem::replace(&mut state.shown_doubt, value) != value {
-            self.show_doubt(View::Cpu, cpu, value, time_ns);
+            self.show_doubt(ViewFamily::Cpu, cpu, value, time_ns);
         }
     }
 
-    fn show_doubt(&mut self, view: View, row: u32, value: i64, time_ns: i64) {
-        self.doubts.used[usize::from(view == View::Cpu)] = true;
+    fn show_doubt(&mut self, view: ViewFamily, row: u32, value: i64, time_ns: i64) {
+        self.doubts.used[usize::from(view == ViewFamily::Cpu)] = true;
         self.observer.view_change(ViewChange { time_ns, view, row, view_type: DOUBT_TYPE, value });
     }
 }

@@ -4,12 +4,12 @@
 //! in, or, when it makes no progress, its idle state. The view's rows are not CPUs: row *i* shows the *i*-th
 //! smallest of these values, so equal values are adjacent and their thickness is their number.
 
-use taskscope_execution::view::View;
+use taskscope_execution::view::ViewFamily;
 
 /// Rules for a CPU's value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BreakdownRules {
-    pub(crate) view: View,
+    pub(crate) view: ViewFamily,
     pub(crate) view_type: u32,
     /// Channels (slots of the machine) that determine it.
     pub(crate) subsystem: u16,
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn replacing_keeps_the_rows_sorted_and_reports_changes() {
         let rules = BreakdownRules {
-            view: View::OpenmpBreakdown,
+            view: ViewFamily::OpenmpBreakdown,
             view_type: 53,
             subsystem: 0,
             task: 1,

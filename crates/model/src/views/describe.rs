@@ -6,7 +6,7 @@ use crate::machine::uncertain_rows::{DOUBT_LABELS, DOUBT_TITLES, DOUBT_TYPE};
 use crate::views::table::{CHANNELS, Track};
 use std::collections::BTreeMap;
 use taskscope_event::models::ovni;
-use taskscope_execution::view::{View, ViewDescription, ViewObserver, ViewType};
+use taskscope_execution::view::{ViewDescription, ViewFamily, ViewObserver, ViewType};
 
 /// Labels of the thread states by their value.
 pub(crate) const THREAD_STATES: [(i64, &str); 6] =
@@ -31,15 +31,15 @@ pub const PLAIN_CPU_TYPES: [(u32, &str); 3] = [
 impl<O: ViewObserver> Machine<'_, O> {
     /// Rows and types of a family; `None` if it is not shown. Task types are complete only after
     /// the last event.
-    pub fn describe(&self, view: View) -> Option<ViewDescription> {
+    pub fn describe(&self, view: ViewFamily) -> Option<ViewDescription> {
         match view {
-            View::Thread => Some(ViewDescription {
+            ViewFamily::Thread => Some(ViewDescription {
                 rows: (0..self.system.threads.len() as u32)
                     .map(|thread| self.system.thread_label(thread))
                     .collect(),
                 types: self.thread_types(),
             }),
-            View::Cpu => Some(ViewDescription {
+            ViewFamily::Cpu => Some(ViewDescription {
                 rows: (0..self.system.cpus.len() as u32).map(|cpu| self.system.cpu_label(cpu)).collect(),
                 types: (0..self.slots.len())
                     .map(|slot| self.slot_type(slot, true))
@@ -93,12 +93,12 @@ impl<O: ViewObserver> Machine<'_, O> {
         ViewType { number: spec.view_type, title, values }
     }
 
-    fn describe_breakdown(&self, view: View) -> Option<ViewDescription> {
+    fn describe_breakdown(&self, view: ViewFamily) -> Option<ViewDescription> {
         let breakdown = self.breakdowns.iter().find(|breakdown| breakdown.rules.view == view)?;
         let count = self.system.physical_cpus().count();
         let (title, subsystem, idle, task_type) = match view {
-            View::NosvBreakdown => ("CPU: nOS-V Runtime/Idle/Task breakdown", 13, Some(16), 11),
-            View::Nanos6Breakdown => ("CPU: Nanos6 Runtime/Idle/Task breakdown", 37, Some(40), 36),
+            ViewFamily::NosvBreakdown => ("CPU: nOS-V Runtime/Idle/Task breakdown", 13, Some(16), 11),
+            ViewFamily::Nanos6Breakdown => ("CPU: Nanos6 Runtime/Idle/Task breakdown", 37, Some(40), 36),
             _ => ("CPU: OpenMP Runtime/Label breakdown", 50, None, 51),
         };
         let labels = |number: u32| {

@@ -8,11 +8,11 @@ pub(crate) mod describe;
 pub(crate) mod table;
 
 use table::Repeat;
-use taskscope_execution::view::{View, ViewChange, ViewObserver};
+use taskscope_execution::view::{ViewChange, ViewFamily, ViewObserver};
 
 /// Content of a family of cells: last written values, and the rule for repeated ones.
 pub(crate) struct Cells {
-    view: View,
+    view: ViewFamily,
     types_per_row: usize,
     last: Vec<Shown>,
 }
@@ -26,7 +26,7 @@ enum Shown {
 }
 
 impl Cells {
-    pub(crate) fn new(view: View, rows: usize, types_per_row: usize) -> Self {
+    pub(crate) fn new(view: ViewFamily, rows: usize, types_per_row: usize) -> Self {
         Cells { view, types_per_row, last: vec![Shown::Never; rows * types_per_row] }
     }
 

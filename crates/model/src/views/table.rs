@@ -3,7 +3,7 @@
 //! the event table.
 
 use taskscope_event::models::{MODELS, kernel, mpi, nanos6, nodes, nosv, openmp, ovni, tampi};
-use taskscope_event::spec::{Channel as EventChannel, Effect};
+use taskscope_event::spec::{Channel, Effect};
 
 /// When a thread's row shows the channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(crate) struct ChannelSpec {
     /// Value of a CPU's row while no thread runs there.
     pub(crate) idle_cpu: Option<i64>,
     /// The event table's name of the channel, if plain push, pop and set events use it.
-    pub(crate) effects: Option<EventChannel>,
+    pub(crate) effects: Option<Channel>,
     /// Values that events do not declare.
     pub(crate) further_labels: &'static [(i64, &'static str)],
 }
@@ -102,7 +102,7 @@ impl ChannelSpec {
         ChannelSpec { may_repeat: true, ..self }
     }
 
-    const fn effects(self, channel: EventChannel) -> Self {
+    const fn effects(self, channel: Channel) -> Self {
         ChannelSpec { effects: Some(channel), ..self }
     }
 
@@ -114,7 +114,7 @@ impl ChannelSpec {
         ChannelSpec {
             initial: Some(PROGRESSING),
             idle_cpu: Some(RESTING),
-            effects: Some(EventChannel::Idle),
+            effects: Some(Channel::Idle),
             ..self
         }
     }
@@ -150,28 +150,28 @@ impl ChannelSpec {
 pub(crate) static CHANNELS: &[ChannelSpec] = &[
     base(nanos6::LETTER, 35, "Nanos6 task ID", Track::Running, Repeat::Skip),
     base(nanos6::LETTER, 36, "Nanos6 task type", Track::Running, Repeat::Emit).may_repeat(),
-    base(nanos6::LETTER, 37, "Nanos6 subsystem", Track::Active, Repeat::Skip).effects(EventChannel::Subsystem).labels(&[
+    base(nanos6::LETTER, 37, "Nanos6 subsystem", Track::Active, Repeat::Skip).effects(Channel::Subsystem).labels(&[
         (NANOS6_IN_BODY, "Task: Running body"), (UNKNOWN_SUBSYSTEM, "Unknown subsystem"),
         (60, "EV Scheduler: Recv task"), (61, "EV Scheduler: Send task"), (62, "EV Scheduler: Self-assign task"),
         (63, "EV CPU: Becomes idle"), (64, "EV CPU: Becomes active"), (65, "EV Worker: Waking another thread"),
     ]),
     base(nanos6::LETTER, 38, "Nanos6 task MPI rank", Track::Running, Repeat::Emit).may_repeat(),
-    base(nanos6::LETTER, 39, "Nanos6 thread type", Track::Any, Repeat::Skip).effects(EventChannel::ThreadType),
+    base(nanos6::LETTER, 39, "Nanos6 thread type", Track::Any, Repeat::Skip).effects(Channel::ThreadType),
     base(nanos6::LETTER, 40, "Nanos6 idle state", Track::Running, Repeat::Skip).idle(),
-    base(nodes::LETTER, 30, "NODES subsystem", Track::Active, Repeat::Skip).effects(EventChannel::Subsystem),
+    base(nodes::LETTER, 30, "NODES subsystem", Track::Active, Repeat::Skip).effects(Channel::Subsystem),
     base(kernel::LETTER, 45, "Kernel context switch", Track::Any, Repeat::Skip).labels(&[(3, "Context switch: Out of the CPU")]),
-    base(mpi::LETTER, 25, "MPI function", Track::Running, Repeat::Skip).effects(EventChannel::Function),
+    base(mpi::LETTER, 25, "MPI function", Track::Running, Repeat::Skip).effects(Channel::Function),
     base(ovni::LETTER, 7, "Flushing ovni buffer", Track::Any, Repeat::Skip).labels(&[(1, "Flushing")]),
-    base(openmp::LETTER, 50, "OpenMP subsystem", Track::Active, Repeat::SkipNull).may_repeat().effects(EventChannel::Subsystem)
+    base(openmp::LETTER, 50, "OpenMP subsystem", Track::Active, Repeat::SkipNull).may_repeat().effects(Channel::Subsystem)
         .labels(&[(4, "Barrier: Spin wait")]),
     base(openmp::LETTER, 51, "OpenMP label", Track::Active, Repeat::SkipNull).may_repeat(),
     base(openmp::LETTER, 52, "OpenMP task ID", Track::Active, Repeat::SkipNull).may_repeat(),
-    base(tampi::LETTER, 20, "TAMPI subsystem", Track::Active, Repeat::Skip).effects(EventChannel::Subsystem),
+    base(tampi::LETTER, 20, "TAMPI subsystem", Track::Active, Repeat::Skip).effects(Channel::Subsystem),
     base(nosv::LETTER, 15, "nOS-V task body ID", Track::Running, Repeat::SkipNull).may_repeat(),
     base(nosv::LETTER, 10, "nOS-V task ID", Track::Running, Repeat::SkipNull).may_repeat(),
     base(nosv::LETTER, 11, "nOS-V task type", Track::Running, Repeat::SkipNull).may_repeat(),
     base(nosv::LETTER, 12, "nOS-V task AppID", Track::Running, Repeat::SkipNull).may_repeat(),
-    base(nosv::LETTER, 13, "nOS-V subsystem", Track::Active, Repeat::SkipNull).may_repeat().effects(EventChannel::Subsystem).labels(&[
+    base(nosv::LETTER, 13, "nOS-V subsystem", Track::Active, Repeat::SkipNull).may_repeat().effects(Channel::Subsystem).labels(&[
         (UNKNOWN_SUBSYSTEM, "Unknown subsystem"), (NOSV_IN_BODY, "Task: In body"),
         (34, "EV Scheduler: Recv task"), (35, "EV Scheduler: Send task"), (36, "EV Scheduler: Self-assign task"),
     ]),

@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::abi::{Domain, Id};
 use super::handles;
-use crate::overlapped::{self, Kind};
+use crate::overlapped::{self, IntervalKind};
 use crate::text::bytes;
 
 /// Number of the next frame, over all domains.
@@ -12,7 +12,7 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 
 fn subject(domain: &Domain, id: Id) -> overlapped::Subject {
     let [first, second, _] = id.words;
-    (Kind::Frame, [core::ptr::from_ref(domain).addr() as u64, first, second])
+    (IntervalKind::Frame, [core::ptr::from_ref(domain).addr() as u64, first, second])
 }
 
 /// Begins a frame.

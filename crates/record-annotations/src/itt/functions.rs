@@ -12,7 +12,7 @@ use super::{frames, ids, sync_objects};
 use crate::attach;
 use crate::cached::Cached;
 use crate::names::Names;
-use crate::stack::{Kind, Recorded};
+use crate::stack::{Recorded, StateKind};
 use crate::text::bytes;
 use crate::{overlapped, stack};
 
@@ -144,7 +144,7 @@ unsafe fn state_of_task(domain: *const Domain, id: Id, name: *const StringHandle
 
 unsafe extern "C" fn task_begin(domain: *const Domain, id: Id, _parent: Id, name: *const StringHandle) {
     // SAFETY: ITT passes its handles.
-    stack::begin(Kind::Task, 0, || Recorded::state(unsafe { state_of_task(domain, id, name) }));
+    stack::begin(StateKind::Task, 0, || Recorded::state(unsafe { state_of_task(domain, id, name) }));
 }
 
 unsafe extern "C" fn task_begin_ex(
@@ -160,8 +160,10 @@ unsafe extern "C" fn task_begin_ex(
 }
 
 unsafe extern "C" fn task_begin_fn(domain: *const Domain, id: Id, _parent: Id, _function: *const c_void) {
-    // SAFETY: ITT passes its handles.
-    stack::begin(Kind::Task, 0, || Recorded::state(unsafe { state_of_task(domain, id, core::ptr::null()) }));
+    stack::begin(StateKind::Task, 0, || {
+        // SAFETY: ITT passes its handles.
+        Recorded::state(unsafe { state_of_task(domain, id, core::ptr::null()) })
+    });
 }
 
 unsafe extern "C" fn task_begin_fn_ex(
@@ -177,14 +179,14 @@ unsafe extern "C" fn task_begin_fn_ex(
 }
 
 unsafe extern "C" fn task_end(_domain: *const Domain) {
-    stack::end(Kind::Task, 0);
+    stack::end(StateKind::Task, 0);
 }
 
 /// Begins an interval of this kind.
 ///
 /// # Safety
 /// `name` is a handle of ITT, or null.
-unsafe fn begin_overlapped(kind: overlapped::Kind, id: Id, name: *const StringHandle) {
+unsafe fn begin_overlapped(kind: overlapped::IntervalKind, id: Id, name: *const StringHandle) {
     // SAFETY: by contract.
     let key = unsafe { handle(name) }.and_then(|name| {
         // SAFETY: as above.
@@ -203,7 +205,7 @@ unsafe extern "C" fn task_begin_overlapped(
     name: *const StringHandle,
 ) {
     // SAFETY: as of this function.
-    unsafe { begin_overlapped(overlapped::Kind::Task, id, name) }
+    unsafe { begin_overlapped(overlapped::IntervalKind::Task, id, name) }
 }
 
 unsafe extern "C" fn task_begin_overlapped_ex(
@@ -215,11 +217,11 @@ unsafe extern "C" fn task_begin_overlapped_ex(
     name: *const StringHandle,
 ) {
     // SAFETY: as of this function.
-    unsafe { begin_overlapped(overlapped::Kind::Task, id, name) }
+    unsafe { begin_overlapped(overlapped::IntervalKind::Task, id, name) }
 }
 
 unsafe extern "C" fn task_end_overlapped(_domain: *const Domain, id: Id) {
-    overlapped::end((overlapped::Kind::Task, id.words));
+    overlapped::end((overlapped::IntervalKind::Task, id.words));
 }
 
 unsafe extern "C" fn task_end_overlapped_ex(
@@ -228,16 +230,16 @@ unsafe extern "C" fn task_end_overlapped_ex(
     _time: u64,
     id: Id,
 ) {
-    overlapped::end((overlapped::Kind::Task, id.words));
+    overlapped::end((overlapped::IntervalKind::Task, id.words));
 }
 
 unsafe extern "C" fn region_begin(_domain: *const Domain, id: Id, _parent: Id, name: *const StringHandle) {
     // SAFETY: as of this function.
-    unsafe { begin_overlapped(overlapped::Kind::Region, id, name) }
+    unsafe { begin_overlapped(overlapped::IntervalKind::Region, id, name) }
 }
 
 unsafe extern "C" fn region_end(_domain: *const Domain, id: Id) {
-    overlapped::end((overlapped::Kind::Region, id.words));
+    overlapped::end((overlapped::IntervalKind::Region, id.words));
 }
 
 // Objects known by ids.
@@ -525,14 +527,14 @@ unsafe extern "C" fn sync_rename(object: *const c_void, name: *const c_char) {
 /// A thread that spins prepares again and again.
 unsafe extern "C" fn sync_prepare(object: *const c_void) {
     if !stack::is_waiting_for(object.addr()) {
-        stack::begin(Kind::Wait, object.addr(), || {
+        stack::begin(StateKind::Wait, object.addr(), || {
             Recorded::state(sync_objects::waiting_state(object.addr()))
         });
     }
 }
 
 unsafe extern "C" fn sync_acquired(object: *const c_void) {
-    stack::end(Kind::Wait, object.addr());
+    stack::end(StateKind::Wait, object.addr());
 }
 
 // Stitched stacks.
@@ -545,13 +547,13 @@ unsafe extern "C" fn stack_caller_create() -> *mut c_void {
 
 unsafe extern "C" fn stack_callee_enter(caller: *const c_void) {
     static KIND: Cached = Cached::new();
-    stack::begin(Kind::Callee, caller.addr(), || {
+    stack::begin(StateKind::Callee, caller.addr(), || {
         Recorded::task(KIND.number(|| named::task_kind(b"parallel algorithm", b"", 0)))
     });
 }
 
 unsafe extern "C" fn stack_callee_leave(caller: *const c_void) {
-    stack::end(Kind::Callee, caller.addr());
+    stack::end(StateKind::Callee, caller.addr());
 }
 
 // Control.

@@ -7,7 +7,7 @@ use core::ffi::{CStr, c_char, c_void};
 use super::Use;
 use super::{Side, section, start_section, stop_section};
 use super::{begin, begin_copy, change_memory, end, end_copy, event, pop_region, push_region};
-use crate::stack::Kind;
+use crate::stack::StateKind;
 use crate::text::bytes;
 
 /// The name of a memory space (`Kokkos_Profiling_SpaceHandle`), a C string unless it fills all of it.
@@ -58,13 +58,13 @@ macro_rules! numbered {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $begin(label: *const c_char, _device: u32, number: *mut u64) {
             // SAFETY: by contract.
-            unsafe { store(number, begin(Kind::$kind, Use::$used, bytes(label))) };
+            unsafe { store(number, begin(StateKind::$kind, Use::$used, bytes(label))) };
         }
 
         /// Ends the kernel or fence with this number.
         #[unsafe(no_mangle)]
         pub extern "C" fn $end(number: u64) {
-            end(Kind::$kind, number);
+            end(StateKind::$kind, number);
         }
     )*};
 }

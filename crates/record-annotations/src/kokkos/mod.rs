@@ -33,7 +33,7 @@ use taskscope_record::instrument::{Class, Level, named};
 use crate::cached::Cached;
 use crate::names::{Names, Numbered, Numbers, Scope};
 use crate::overlapped;
-use crate::stack::{self, Kind, Recorded};
+use crate::stack::{self, Recorded, StateKind};
 use crate::text::{Buffer, demangled_type};
 
 /// Whether the process records.
@@ -141,7 +141,7 @@ fn next_number() -> u64 {
 }
 
 /// Begins a kernel or fence; returns its number.
-fn begin(kind: Kind, used: Use, label: &[u8]) -> u64 {
+fn begin(kind: StateKind, used: Use, label: &[u8]) -> u64 {
     let number = next_number();
     if is_on() {
         stack::begin(kind, number as usize, || Recorded::state(used.number(label)));
@@ -149,18 +149,18 @@ fn begin(kind: Kind, used: Use, label: &[u8]) -> u64 {
     number
 }
 
-fn end(kind: Kind, number: u64) {
+fn end(kind: StateKind, number: u64) {
     stack::end(kind, number as usize);
 }
 
 fn push_region(label: &[u8]) {
     if is_on() {
-        stack::begin(Kind::Region, 0, || Recorded::state(Use::Region.number(label)));
+        stack::begin(StateKind::Region, 0, || Recorded::state(Use::Region.number(label)));
     }
 }
 
 fn pop_region() {
-    stack::end(Kind::Region, 0);
+    stack::end(StateKind::Region, 0);
 }
 
 /// One end of a copy.
@@ -178,11 +178,11 @@ fn begin_copy(to: &Side, from: &Side, bytes: u64) {
         named::point(key, bytes);
     }
     let labels = Buffer::of(&[to.label, b" <- ", from.label]);
-    stack::begin(Kind::Copy, 0, || Recorded::state(Use::Copy.number(labels.bytes())));
+    stack::begin(StateKind::Copy, 0, || Recorded::state(Use::Copy.number(labels.bytes())));
 }
 
 fn end_copy() {
-    stack::end(Kind::Copy, 0);
+    stack::end(StateKind::Copy, 0);
 }
 
 /// Counts bytes that a space has more, or less, as a number in two's complement.
@@ -232,12 +232,12 @@ fn section(label: &[u8]) -> u32 {
 fn start_section(number: u32) {
     let Some(section) = SECTIONS.get(number).filter(|_| is_on()) else { return };
     if let Some(key) = section.numbers.number.number(|| Use::Section.ask(section.label)) {
-        overlapped::begin((overlapped::Kind::Section, [u64::from(number), 0, 0]), key, 1);
+        overlapped::begin((overlapped::IntervalKind::Section, [u64::from(number), 0, 0]), key, 1);
     }
 }
 
 fn stop_section(number: u32) {
-    overlapped::end((overlapped::Kind::Section, [u64::from(number), 0, 0]));
+    overlapped::end((overlapped::IntervalKind::Section, [u64::from(number), 0, 0]));
 }
 
 #[cfg(test)]
@@ -255,8 +255,8 @@ mod tests {
 
     #[test]
     fn numbers_of_kernels_are_unique_before_recording_starts() {
-        let numbers = [1, 2, 3].map(|_| begin(Kind::Kernel, Use::For, b"advect"));
+        let numbers = [1, 2, 3].map(|_| begin(StateKind::Kernel, Use::For, b"advect"));
         assert!(numbers.is_sorted_by(|a, b| a < b));
-        numbers.into_iter().for_each(|number| end(Kind::Kernel, number));
+        numbers.into_iter().for_each(|number| end(StateKind::Kernel, number));
     }
 }

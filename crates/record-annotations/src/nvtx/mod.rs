@@ -37,7 +37,7 @@ use taskscope_record::instrument::{Class, Level, named};
 use crate::cached::Cached;
 use crate::names::Names;
 use crate::overlapped;
-use crate::stack::{self, Kind, Recorded};
+use crate::stack::{self, Recorded, StateKind};
 
 pub use abi::GetTable;
 pub use functions::connect;
@@ -138,8 +138,8 @@ impl Event<'_> {
 
     /// Begins a range on the thread's stack; returns its level in its domain.
     fn push(&self) -> i32 {
-        let level = stack::count(Kind::Range, self.domain.addr());
-        stack::begin(Kind::Range, self.domain.addr(), || Recorded::state(self.number(Use::Pushed)));
+        let level = stack::count(StateKind::Range, self.domain.addr());
+        stack::begin(StateKind::Range, self.domain.addr(), || Recorded::state(self.number(Use::Pushed)));
         level as i32
     }
 
@@ -148,7 +148,7 @@ impl Event<'_> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let Some(key) = self.number(Use::Started) else { return 0 };
         let number = NEXT.fetch_add(1, Relaxed);
-        if overlapped::begin((overlapped::Kind::Range, [number, 0, 0]), key, 1) { number } else { 0 }
+        if overlapped::begin((overlapped::IntervalKind::Range, [number, 0, 0]), key, 1) { number } else { 0 }
     }
 
     fn mark(&self) {
@@ -169,13 +169,13 @@ fn ask(used: Use, name: &[u8]) -> Option<u32> {
 
 /// Ends the innermost range of a domain; returns its level, negative without one.
 fn pop(domain: *const Handle) -> i32 {
-    let level = stack::count(Kind::Range, domain.addr()) as i32 - 1;
-    stack::end(Kind::Range, domain.addr());
+    let level = stack::count(StateKind::Range, domain.addr()) as i32 - 1;
+    stack::end(StateKind::Range, domain.addr());
     level
 }
 
 fn end(number: u64) {
-    overlapped::end_anywhere((overlapped::Kind::Range, [number, 0, 0]));
+    overlapped::end_anywhere((overlapped::IntervalKind::Range, [number, 0, 0]));
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::tool_data::{
     begin_fork, begin_member, end_fork, end_member, ours, ours_of_fork, ours_of_member, release, renew,
     theirs, theirs_of_fork, theirs_of_member,
 };
-use crate::abi::{Callback, Data, Dependence, Frame, Lookup, endpoint, event, status};
+use crate::abi::{Callback, Data, Dependence, Lookup, OmptFrame, endpoint, event, status};
 use crate::profiling::{self, Profile};
 use crate::sink::Sink;
 use crate::trace_sink::Trace;
@@ -98,7 +98,7 @@ handlers! {
     thread_begin [event::THREAD_BEGIN] (plain kind: c_int, plain thread: *mut Data)
         = Some(parallel::thread_begin), {} {};
     thread_end [event::THREAD_END] (plain thread: *mut Data) = Some(parallel::thread_end), {} {};
-    parallel_begin [event::PARALLEL_BEGIN] (data task: *mut Data, plain frame: *const Frame,
+    parallel_begin [event::PARALLEL_BEGIN] (data task: *mut Data, plain frame: *const OmptFrame,
         data region: *mut Data, plain requested: c_uint, plain flags: c_int, plain codeptr: *const c_void)
         = Some(parallel::parallel_begin), { begin_fork(region) } {};
     parallel_end [event::PARALLEL_END] (fork region: *mut Data, data task: *mut Data, plain flags: c_int,
@@ -106,7 +106,7 @@ handlers! {
     implicit_task [event::IMPLICIT_TASK] (plain scope: c_int, data region: *mut Data, member task: *mut Data,
         plain team: c_uint, plain index: c_uint, plain flags: c_int) = Some(parallel::implicit_task),
         { if scope == endpoint::BEGIN { begin_member(task) } } { if scope == endpoint::END { end_member(task); parallel::forget_copy(task, index) } };
-    task_create [event::TASK_CREATE] (data task: *mut Data, plain frame: *const Frame, data new_task: *mut Data,
+    task_create [event::TASK_CREATE] (data task: *mut Data, plain frame: *const OmptFrame, data new_task: *mut Data,
         plain flags: c_int, plain has_dependences: c_int, plain codeptr: *const c_void)
         = Some(tasks::task_create::<S>), { renew(new_task) } {};
     task_schedule [event::TASK_SCHEDULE] (data prior: *mut Data, plain prior_status: c_int, data next: *mut Data)

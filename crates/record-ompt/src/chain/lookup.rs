@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicUsize, Ordering::*};
 
 use super::handlers::{Handler, THEIRS, handlers};
 use super::tool_data::theirs;
-use crate::abi::{Callback, Data, EntryPoint, Frame, GetTaskInfo, Lookup, SetCallback};
+use crate::abi::{Callback, Data, EntryPoint, GetTaskInfo, Lookup, OmptFrame, SetCallback};
 
 /// `ompt_set_always`.
 const SET_ALWAYS: c_int = 5;
@@ -85,7 +85,7 @@ unsafe extern "C" fn get_task_info(
     level: c_int,
     flags: *mut c_int,
     task: *mut *mut Data,
-    frame: *mut *mut Frame,
+    frame: *mut *mut OmptFrame,
     region: *mut *mut Data,
     index: *mut c_int,
 ) -> c_int {

@@ -11,7 +11,7 @@ use super::State;
 use super::contexts::body_of;
 use super::follower::Follower;
 use super::waits::{MIN_PART_NS, NO_WAIT};
-use crate::abi::{self, Data, Frame, task_flag};
+use crate::abi::{self, Data, OmptFrame, task_flag};
 use crate::fast_path::{enter, leave};
 use crate::frames::{Frames, Open, Phase};
 use crate::sections;
@@ -32,7 +32,7 @@ impl Sink for Profile {
     #[inline(always)]
     unsafe fn create_task(
         creator: *mut Data,
-        frame: *const Frame,
+        frame: *const OmptFrame,
         new_task: *mut Data,
         flags: u32,
         codeptr: *const c_void,
@@ -55,7 +55,7 @@ impl Sink for Profile {
     #[inline(always)]
     unsafe fn create_task_slowly(
         creator: *mut Data,
-        frame: *const Frame,
+        frame: *const OmptFrame,
         new_task: *mut Data,
         flags: u32,
         codeptr: *const c_void,
@@ -231,7 +231,7 @@ fn running(context: u32) -> ToolData {
 #[inline(always)]
 unsafe fn create_deferred(
     thread: &mut Thread,
-    frame: *const Frame,
+    frame: *const OmptFrame,
     (task, new_task): (*mut Data, *mut Data),
     codeptr: *const c_void,
     sp: u64,
@@ -257,7 +257,7 @@ unsafe fn create_deferred(
 #[inline(never)]
 unsafe fn create_otherwise(
     task: *mut Data,
-    frame: *const Frame,
+    frame: *const OmptFrame,
     new_task: *mut Data,
     flags: u32,
     codeptr: *const c_void,
@@ -265,7 +265,7 @@ unsafe fn create_otherwise(
 ) {
     let is_undeferred = flags & task_flag::UNDEFERRED != 0;
     // SAFETY: by contract.
-    let frame = unsafe { Frame::read(frame) };
+    let frame = unsafe { OmptFrame::read(frame) };
     let call = Call { codeptr: codeptr as u64, frame, sp, is_undeferred };
     let outcome = match enter() {
         Some((recorder, thread)) => leave(recorder, create(thread, call, (task, new_task))),
@@ -283,7 +283,7 @@ unsafe fn create_otherwise(
 struct Call {
     codeptr: u64,
     /// Frame of the creating task.
-    frame: Frame,
+    frame: OmptFrame,
     sp: u64,
     is_undeferred: bool,
 }

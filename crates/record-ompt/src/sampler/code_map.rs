@@ -11,7 +11,7 @@ use framehop::{
 };
 
 use crate::sampler::module_files;
-use crate::sampler::modules::{self, Module};
+use crate::sampler::modules::{self, MappedModule};
 use crate::sampler::unwind_tables::Tables;
 use crate::sampler::{runtime_code, runtime_inside};
 
@@ -23,7 +23,7 @@ pub type Unwinder = framehop::UnwinderNative<&'static [u8], MustNotAllocateDurin
 
 /// A module in a map.
 struct Known {
-    module: Module,
+    module: MappedModule,
     unwind: UnwindModule<&'static [u8]>,
     prepared: Prepared,
     /// Owner of the code.
@@ -68,7 +68,7 @@ pub fn all_modules() -> Vec<taskscope_profile::Module> {
     EVER_SEEN.lock().map(|modules| modules.clone()).unwrap_or_default()
 }
 
-fn number_of(module: &Module) -> u32 {
+fn number_of(module: &MappedModule) -> u32 {
     let build_id = module.build_id.to_string_lossy().into_owned();
     let seen = taskscope_profile::Module { build_id, path: module.path.to_string_lossy().into_owned() };
     let Ok(mut modules) = EVER_SEEN.try_lock() else { return u32::MAX };
@@ -85,7 +85,7 @@ pub struct CodeMap {
     pub unwinder: Unwinder,
     /// Sorted by start.
     ranges: Vec<Range>,
-    modules: Vec<Module>,
+    modules: Vec<MappedModule>,
     knows_runtime: bool,
 }
 
@@ -244,7 +244,7 @@ impl CodeMap {
     }
 
     /// The modules, in the loader's order.
-    pub fn modules(&self) -> &[Module] {
+    pub fn modules(&self) -> &[MappedModule] {
         &self.modules
     }
 
@@ -362,7 +362,7 @@ struct Prepared {
 }
 
 /// Prepares a module for walks, once per module of the process.
-fn prepare(module: &Module) -> Prepared {
+fn prepare(module: &MappedModule) -> Prepared {
     /// Start and end of a module, address of its tables' header, and the prepared data.
     type Copy = (u64, u64, u64, Prepared);
     static COPIES: std::sync::Mutex<Vec<Copy>> = std::sync::Mutex::new(Vec::new());
@@ -391,7 +391,7 @@ fn prepare(module: &Module) -> Prepared {
 }
 
 /// A module's data for framehop.
-fn unwind_module(module: &Module, tables: Option<Tables>) -> UnwindModule<&'static [u8]> {
+fn unwind_module(module: &MappedModule, tables: Option<Tables>) -> UnwindModule<&'static [u8]> {
     let svma = |address: u64| address.wrapping_sub(module.bias);
     let mut sections = ExplicitModuleSectionInfo { base_svma: 0, ..Default::default() };
     if let Some(tables) = tables {
@@ -408,8 +408,8 @@ fn unwind_module(module: &Module, tables: Option<Tables>) -> UnwindModule<&'stat
 
 /// Whether a module is never unloaded: the program, the C library, the loader, the vDSO, this library, and
 /// modules marked so at link time, as LLVM's OpenMP runtime is.
-fn stays(module: &Module) -> bool {
-    let own = stays as fn(&Module) -> bool as usize as u64;
+fn stays(module: &MappedModule) -> bool {
+    let own = stays as fn(&MappedModule) -> bool as usize as u64;
     let c_library =
         libc::gnu_get_libc_version as unsafe extern "C" fn() -> *const libc::c_char as usize as u64;
     // SAFETY: no preconditions.

@@ -17,7 +17,7 @@ use std::sync::Mutex;
 use taskscope_files::{NewFile, create_directory_below};
 use taskscope_record::{limits, process};
 
-use crate::sampler::modules::{self, Module};
+use crate::sampler::modules::{self, MappedModule};
 
 /// Directory in the trace. Readers have the same name in `taskscope_symbol::KeptModules`.
 const DIRECTORY: &str = "modules";
@@ -33,8 +33,8 @@ const TEMPORARY: [&[u8]; 6] = [b"/tmp/", b"/var/tmp/", b"/dev/", b"/proc/", b"/r
 static KEPT_BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// Keeps a module's file, if it may be gone later.
-pub fn keep(module: &Module) {
-    let is_own = module.contains(keep as fn(&Module) as usize as u64) && !module.is_program;
+pub fn keep(module: &MappedModule) {
+    let is_own = module.contains(keep as fn(&MappedModule) as usize as u64) && !module.is_program;
     if !module.path.to_bytes().contains(&b'/') || is_own {
         return;
     }
@@ -62,7 +62,7 @@ pub fn keep_generated_code() {
 }
 
 /// The entry for a line of `/proc/self/maps` that has generated code.
-fn generated_code(line: &str, modules: &[Module]) -> Option<String> {
+fn generated_code(line: &str, modules: &[MappedModule]) -> Option<String> {
     let mut fields = line.split_ascii_whitespace();
     let (start, end) = fields.next()?.split_once('-')?;
     let [start, end] = [start, end].map(|address| u64::from_str_radix(address, 16).ok());
@@ -75,7 +75,7 @@ fn generated_code(line: &str, modules: &[Module]) -> Option<String> {
 }
 
 /// Whether a module has not been checked before.
-fn is_new(module: &Module) -> bool {
+fn is_new(module: &MappedModule) -> bool {
     static SEEN: Mutex<Vec<(u64, CString, CString)>> = Mutex::new(Vec::new());
     // A forked child may find it locked for ever; its parent has stored the modules.
     let Ok(mut seen) = SEEN.try_lock() else { return false };
@@ -89,7 +89,7 @@ fn is_new(module: &Module) -> bool {
     true
 }
 
-fn try_keep(module: &Module) -> io::Result<()> {
+fn try_keep(module: &MappedModule) -> io::Result<()> {
     let Ok(id) = module.build_id.to_str() else { return Ok(()) };
     if id.is_empty() || id.len() > 128 {
         return Ok(());
@@ -123,7 +123,7 @@ fn try_keep(module: &Module) -> io::Result<()> {
     }
 }
 
-fn is_temporary(module: &Module) -> bool {
+fn is_temporary(module: &MappedModule) -> bool {
     let path = module.path.to_bytes();
     let of_variable = std::env::var_os("TMPDIR").filter(|directory| directory.len() > 1);
     TEMPORARY.iter().any(|directory| path.starts_with(directory))
@@ -146,7 +146,7 @@ fn begins_with(file: &File, page: &[u8]) -> bool {
 }
 
 /// Opens a removed file through `/proc`: the program itself, or, with privileges, any mapping.
-fn open_removed(module: &Module, page: &[u8]) -> Option<File> {
+fn open_removed(module: &MappedModule, page: &[u8]) -> Option<File> {
     let is_it = |file: &File| begins_with(file, page);
     if module.is_program {
         return open_if(Path::new("/proc/self/exe"), is_it);
@@ -171,7 +171,7 @@ fn store(place: &Path, bytes: u64, write: impl FnOnce(&mut NewFile) -> io::Resul
 
 /// Builds a file image from memory, at the file's offsets: all read-only parts, and the dynamic section as it
 /// was in the file. It has no section table.
-fn image(module: &Module, memory: &File, page: &[u8]) -> Option<Vec<u8>> {
+fn image(module: &MappedModule, memory: &File, page: &[u8]) -> Option<Vec<u8>> {
     let word = |at: usize| Some(u64::from_ne_bytes(*page.get(at..)?.first_chunk()?));
     let count = usize::from(u16::from_ne_bytes(*page.get(0x38..)?.first_chunk()?));
     let table = usize::try_from(word(0x20)?).ok()?;
@@ -203,7 +203,7 @@ fn image(module: &Module, memory: &File, page: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Subtracts the load bias that the C library's loader added to the addresses in a dynamic section.
-fn unrelocate(dynamic: &mut [u8], module: &Module) {
+fn unrelocate(dynamic: &mut [u8], module: &MappedModule) {
     for value in dynamic.as_chunks_mut::<8>().0.iter_mut().skip(1).step_by(2) {
         let address = u64::from_ne_bytes(*value);
         if module.contains(address) {

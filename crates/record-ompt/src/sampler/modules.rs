@@ -7,7 +7,7 @@ use taskscope_event::{FNV_START, fnv1a};
 
 /// A loaded executable or library.
 #[derive(Clone, Debug)]
-pub struct Module {
+pub struct MappedModule {
     /// Lowest loaded address.
     pub start: u64,
     /// One past the highest address.
@@ -29,7 +29,7 @@ pub struct Module {
     pub unwind: Option<UnwindTables>,
 }
 
-impl Module {
+impl MappedModule {
     /// Whether it contains `address`.
     pub fn contains(&self, address: u64) -> bool {
         (self.start..self.end).contains(&address)
@@ -54,7 +54,7 @@ pub struct UnwindTables {
 }
 
 /// The module that contains `address`.
-pub fn find(address: u64) -> Option<Module> {
+pub fn find(address: u64) -> Option<MappedModule> {
     all().into_iter().find(|module| module.contains(address))
 }
 
@@ -96,8 +96,8 @@ fn flags_at(address: u64) -> Option<u32> {
 }
 
 /// All loaded modules.
-pub fn all() -> Vec<Module> {
-    let mut found: Vec<Module> = Vec::new();
+pub fn all() -> Vec<MappedModule> {
+    let mut found: Vec<MappedModule> = Vec::new();
     // SAFETY: `visit` uses its argument, and does not keep it.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
     for module in found.iter_mut().filter(|module| module.is_program) {
@@ -109,8 +109,8 @@ pub fn all() -> Vec<Module> {
 
 /// Gives modules that were loaded by a relative path, or by one that climbs (preloaded through `$ORIGIN`), the one that the
 /// system knows: the program may have changed its directory since.
-fn make_absolute(modules: &mut [Module]) {
-    let is_relative = |module: &Module| {
+fn make_absolute(modules: &mut [MappedModule]) {
+    let is_relative = |module: &MappedModule| {
         let path = module.path.to_bytes();
         path.contains(&b'/') && (!path.starts_with(b"/") || path.windows(4).any(|part| part == b"/../"))
     };
@@ -156,7 +156,7 @@ pub fn count_unload() {
 }
 
 /// Notes that OpenMP code is in a module.
-pub fn has_constructs(module: &Module) {
+pub fn has_constructs(module: &MappedModule) {
     if !module.is_program && !module.stays {
         MAY_UNLOAD.store(true, Relaxed);
     }
@@ -218,7 +218,7 @@ pub fn changes() -> u64 {
 
 unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, found: *mut c_void) -> c_int {
     // SAFETY: the loader passes a valid entry, and `all` its own list.
-    let (info, found) = unsafe { (&*info, &mut *found.cast::<Vec<Module>>()) };
+    let (info, found) = unsafe { (&*info, &mut *found.cast::<Vec<MappedModule>>()) };
     if info.dlpi_phdr.is_null() || found.try_reserve(1).is_err() {
         return 0;
     }
@@ -269,7 +269,7 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, found: *
     let dynamic = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC).map(start_of);
     // SAFETY: the dynamic section of a loaded module is mapped, and ends with an entry of null.
     let stays = dynamic.is_some_and(|entries| unsafe { is_never_unloaded(entries as *const [u64; 2]) });
-    found.push(Module { start, end, code, bias, build_id, path, is_program, stays, unwind });
+    found.push(MappedModule { start, end, code, bias, build_id, path, is_program, stays, unwind });
     0
 }
 

@@ -138,7 +138,7 @@ mod tests {
     use super::super::bounds::Bounds;
     use super::super::code_map::CodeMap;
     use super::super::machine::{registers_here, stack_pointer_here};
-    use super::super::walk::{Cache, Frames};
+    use super::super::walk::{StackFrames, UnwindCache};
     use super::*;
 
     #[test]
@@ -154,11 +154,11 @@ mod tests {
             }
             higher.push(own);
         };
-        let (mut sp, mut frames) = (0, Box::new(Frames::new()));
+        let (mut sp, mut frames) = (0, Box::new(StackFrames::new()));
         let map = CodeMap::up_to_date();
         own.call(|| {
             sp = stack_pointer_here();
-            frames.walk(map, &mut Cache::default(), registers_here(), Bounds::of_this_thread());
+            frames.walk(map, &mut UnwindCache::default(), registers_here(), Bounds::of_this_thread());
         });
         let low = own.low as u64 + GUARD as u64;
         assert!((low..low + BYTES as u64).contains(&sp));

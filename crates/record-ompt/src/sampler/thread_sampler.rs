@@ -9,7 +9,7 @@ use super::machine::registers_here;
 use super::settings::{Settings, now, settings};
 use super::time_limit::Rest;
 use super::timer::Timer;
-use super::walk::{Cache, Frames};
+use super::walk::{StackFrames, UnwindCache};
 use super::{code_map, excluded_programs, signal};
 
 /// A thread's timer and the handler's memory.
@@ -37,8 +37,8 @@ pub struct Sampler {
 
 /// The handler's memory.
 pub struct Memory {
-    pub cache: Cache,
-    pub frames: Frames,
+    pub cache: UnwindCache,
+    pub frames: StackFrames,
     /// The sampling clock at the sample before, nanoseconds.
     pub last_ns: u64,
     pub is_first: bool,
@@ -48,7 +48,7 @@ impl Memory {
     /// Takes much of the stack, while it is made.
     #[inline(never)]
     fn new(now: u64) -> Box<UnsafeCell<Memory>> {
-        let (cache, frames) = (Cache::default(), Frames::new());
+        let (cache, frames) = (UnwindCache::default(), StackFrames::new());
         Box::new(UnsafeCell::new(Memory { cache, frames, last_ns: now, is_first: true }))
     }
 }

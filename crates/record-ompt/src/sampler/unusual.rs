@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 
 use super::unwind_tables::Tables;
-use crate::sampler::modules::Module;
+use crate::sampler::modules::MappedModule;
 
 /// A piece of code.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,7 @@ pub fn rule(all: &'static [Unusual], address: u64) -> Option<&'static Rule> {
 }
 
 /// A module's pieces.
-pub fn find(module: &Module, tables: Option<&Tables>) -> &'static [Unusual] {
+pub fn find(module: &MappedModule, tables: Option<&Tables>) -> &'static [Unusual] {
     #[cfg(target_arch = "x86_64")]
     // Rust's compiler does not generate such code.
     let mut found = {
@@ -61,7 +61,7 @@ pub fn find(module: &Module, tables: Option<&Tables>) -> &'static [Unusual] {
 }
 
 /// Process entry in the dynamic linker: the caller of library constructors has no unwind tables.
-fn start_of_process(module: &Module) -> Option<Unusual> {
+fn start_of_process(module: &MappedModule) -> Option<Unusual> {
     /// Two dozen instructions.
     const BYTES: u64 = 64;
     // SAFETY: no preconditions; the linker's first bytes are its ELF header.
@@ -76,7 +76,7 @@ fn start_of_process(module: &Module) -> Option<Unusual> {
 }
 
 /// Return address of functions that the program passed to `makecontext`.
-fn end_of_contexts(module: &Module) -> Option<Unusual> {
+fn end_of_contexts(module: &MappedModule) -> Option<Unusual> {
     static END: OnceLock<Option<u64>> = OnceLock::new();
     let end = (*END.get_or_init(end_of_a_context))?;
     // A return address is looked up at the byte before.
@@ -109,7 +109,7 @@ fn end_of_a_context() -> Option<u64> {
 
 /// The code in the kernel's part that handlers return to, which has no unwind tables.
 #[cfg(target_arch = "aarch64")]
-fn trampoline_of_kernel(module: &Module) -> Option<Unusual> {
+fn trampoline_of_kernel(module: &MappedModule) -> Option<Unusual> {
     /// `mov x8, #139; svc #0`.
     const RETURN: [u8; 8] = [0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4];
     // SAFETY: no preconditions.

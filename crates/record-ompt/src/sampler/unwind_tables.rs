@@ -1,6 +1,6 @@
 //! The unwind tables of a module.
 
-use super::modules::{Module, UnwindTables};
+use super::modules::{MappedModule, UnwindTables};
 
 /// A module's `.eh_frame_hdr` and `.eh_frame`, or copies of them, with their addresses.
 #[derive(Clone, Copy)]
@@ -89,7 +89,7 @@ impl Tables {
         Some((start(row), place([a, b, c, d])))
     }
 
-    pub fn is_still_at(&self, module: &Module) -> bool {
+    pub fn is_still_at(&self, module: &MappedModule) -> bool {
         let Some(tables) = module.unwind else { return false };
         let same_size = tables.header_bytes as usize == self.header.len();
         // SAFETY: as in `copy`.

@@ -9,14 +9,14 @@ use super::python::{self, Chain, Interpreter, Native, Pages};
 use super::unusual::Rule;
 
 /// The unwinder's cache between walks, and its working memory.
-pub type Cache = framehop::CacheNative<MustNotAllocateDuringUnwind>;
+pub type UnwindCache = framehop::CacheNative<MustNotAllocateDuringUnwind>;
 /// Frames beyond this are cut off.
 pub const MAX_FRAMES: usize = 256;
 /// Signals that have interrupted each other on one stack, at most.
 const MAX_SIGNALS: u32 = 16;
 
 /// The frames of a stack, innermost first.
-pub struct Frames {
+pub struct StackFrames {
     /// The interrupted instruction, then return addresses. For an outer instruction that a signal of the
     /// program interrupted, the address after its first byte.
     addresses: [u64; MAX_FRAMES],
@@ -43,10 +43,10 @@ pub struct Frames {
     has_python: bool,
 }
 
-impl Frames {
+impl StackFrames {
     /// None yet.
     pub const fn new() -> Self {
-        Frames {
+        StackFrames {
             addresses: [0; MAX_FRAMES],
             stack_pointers: [0; MAX_FRAMES + 1],
             owners: [Owner::Unknown; MAX_FRAMES],
@@ -64,8 +64,8 @@ impl Frames {
 
     /// A stack with a root, of these addresses, innermost first, and of this code.
     #[cfg(test)]
-    pub fn of(addresses: &[u64], owner_of: impl Fn(u64) -> Owner) -> Frames {
-        let mut frames = Frames { count: addresses.len(), reached_root: true, ..Frames::new() };
+    pub fn of(addresses: &[u64], owner_of: impl Fn(u64) -> Owner) -> StackFrames {
+        let mut frames = StackFrames { count: addresses.len(), reached_root: true, ..StackFrames::new() };
         frames.addresses[..addresses.len()].copy_from_slice(addresses);
         frames.stack_pointers.iter_mut().zip(1..).for_each(|(place, index)| *place = index * 16);
         frames.owners.iter_mut().zip(addresses).for_each(|(place, address)| *place = owner_of(*address));
@@ -94,7 +94,7 @@ impl Frames {
     }
 
     /// Walks from these registers. Safe in a signal handler: the stack may hold any values.
-    pub fn walk(&mut self, map: &CodeMap, cache: &mut Cache, from: (u64, Registers), bounds: Bounds) {
+    pub fn walk(&mut self, map: &CodeMap, cache: &mut UnwindCache, from: (u64, Registers), bounds: Bounds) {
         self.has_python = false;
         let sp = from.1.sp();
         self.walk_native(map, cache, from, bounds);
@@ -134,7 +134,13 @@ impl Frames {
         }
     }
 
-    fn walk_native(&mut self, map: &CodeMap, cache: &mut Cache, from: (u64, Registers), bounds: Bounds) {
+    fn walk_native(
+        &mut self,
+        map: &CodeMap,
+        cache: &mut UnwindCache,
+        from: (u64, Registers),
+        bounds: Bounds,
+    ) {
         let (pc, mut registers) = from;
         (self.count, self.reached_root, self.is_cut, self.met_unknown_code) = (0, false, false, false);
         (self.signals, self.has_left_alternate) = (0, false);
@@ -246,8 +252,8 @@ mod tests {
 
     #[test]
     fn a_walk_from_here_reaches_the_threads_first_function() {
-        let mut frames = Box::new(Frames::new());
-        let mut cache = Cache::default();
+        let mut frames = Box::new(StackFrames::new());
+        let mut cache = UnwindCache::default();
         frames.walk(CodeMap::up_to_date(), &mut cache, registers_here(), Bounds::of_this_thread());
         assert!(frames.reached_root, "{} frames", frames.count);
         assert!(frames.count > 3);
@@ -263,11 +269,11 @@ mod tests {
             let linker = libc::getauxval(libc::AT_BASE);
             linker + (*(linker as *const libc::Elf64_Ehdr)).e_entry
         };
-        let mut frames = Box::new(Frames::new());
+        let mut frames = Box::new(StackFrames::new());
         let (_, registers) = registers_here();
         frames.walk(
             CodeMap::up_to_date(),
-            &mut Cache::default(),
+            &mut UnwindCache::default(),
             (entry + 40, registers),
             Bounds::of_this_thread(),
         );
@@ -287,13 +293,13 @@ mod tests {
             core::hint::black_box(at_depth(depth - 1, measure)) + 1
         }
         let (map, bounds) = (CodeMap::up_to_date(), Bounds::of_this_thread());
-        let mut frames = Box::new(Frames::new());
+        let mut frames = Box::new(StackFrames::new());
         let mut times = [Vec::new(), Vec::new()];
         let mut measure = || {
-            let mut cache = Cache::default();
+            let mut cache = UnwindCache::default();
             for round in 0..200 {
                 if round < 20 {
-                    cache = Cache::default();
+                    cache = UnwindCache::default();
                 }
                 let begin = std::time::Instant::now();
                 frames.walk(map, &mut cache, registers_here(), bounds);
@@ -350,9 +356,9 @@ mod tests {
             self.write(index + 1 + registers + libc::REG_RIP as usize, pc);
             self.write(index + 1 + registers + libc::REG_RSP as usize, sp);
             let bounds = Bounds { low: self.at(0), high: self.at(Self::WORDS) };
-            let mut frames = Box::new(Frames::new());
+            let mut frames = Box::new(StackFrames::new());
             let start = (handler, Registers::new(handler, self.at(index), 0));
-            frames.walk(CodeMap::up_to_date(), &mut Cache::default(), start, bounds);
+            frames.walk(CodeMap::up_to_date(), &mut UnwindCache::default(), start, bounds);
             assert_eq!(frames.addresses()[0], handler);
             assert!(!frames.are_calls());
             frames.addresses()[1..].to_vec()

@@ -29,11 +29,11 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use taskscope_event::models::samples::LEVEL_BYTES;
 
 use super::undeferred::Undeferred;
-use crate::abi::{self, Data, Frame, GetTaskInfo, Lookup};
+use crate::abi::{self, Data, GetTaskInfo, Lookup, OmptFrame};
 use crate::chain::known_data;
 use crate::sampler::bounds::Bounds;
 use crate::sampler::code_map::{CodeMap, Owner};
-use crate::sampler::walk::{Frames, MAX_FRAMES};
+use crate::sampler::walk::{MAX_FRAMES, StackFrames};
 use crate::tool_data::{EXPLICIT, LEAGUE, STARTED, TEAMS_BODY, ToolData};
 
 /// A flag of `ompt_frame_flag_t`: the exit frame is the program's (`ompt_frame_application`).
@@ -88,7 +88,7 @@ impl Level {
     /// Whether its enter frame is stale: left from the task's creation, with frames of functions that the
     /// task has called further in. If the task has really called the runtime, the runtime's function is
     /// there.
-    fn has_stale_enter(&self, frames: &Frames, first: usize) -> bool {
+    fn has_stale_enter(&self, frames: &StackFrames, first: usize) -> bool {
         if self.is_initial {
             return false;
         }
@@ -107,7 +107,7 @@ impl Level {
 /// The data on a stack that does not come from the runtime.
 pub struct Stack<'a> {
     /// Its frames.
-    pub frames: &'a Frames,
+    pub frames: &'a StackFrames,
     /// Owners of code.
     pub map: &'a CodeMap,
     /// Bounds of the stack.
@@ -242,7 +242,7 @@ impl Levels {
         while ancestor < most.min(MAX_LEVELS as u32) {
             let (mut flags, mut index) = (0, 0);
             let (mut task, mut frame, mut region) =
-                (core::ptr::null_mut::<Data>(), core::ptr::null_mut::<Frame>(), core::ptr::null_mut());
+                (core::ptr::null_mut::<Data>(), core::ptr::null_mut::<OmptFrame>(), core::ptr::null_mut());
             // SAFETY: all pointers are valid for writing.
             let found =
                 unsafe { get(ancestor as c_int, &mut flags, &mut task, &mut frame, &mut region, &mut index) };
@@ -250,7 +250,7 @@ impl Levels {
                 break;
             }
             // SAFETY: `ompt_frame_t` of a live task, and checked as far as that is possible.
-            let Frame { exit, enter, exit_flags, .. } = unsafe { frame.read_volatile() };
+            let OmptFrame { exit, enter, exit_flags, .. } = unsafe { frame.read_volatile() };
             // SAFETY: all bit patterns are numbers.
             let (mut exit, enter) = unsafe { (exit.value, enter.value) };
             let enter = called_inside.take().unwrap_or(enter);
@@ -306,7 +306,7 @@ impl Levels {
 
     /// Keeps the function that was called through this library in place of its frames, and of the frames of
     /// its callees. Returns the number of those.
-    fn keep_called(&mut self, frames: &Frames, called: u64) -> usize {
+    fn keep_called(&mut self, frames: &StackFrames, called: u64) -> usize {
         let is_ours = |index: &usize| frames.owner(*index) == Some(Owner::Recorder);
         let all = frames.addresses().len();
         let Some(ours) = (0..all).find(is_ours) else { return 0 };
@@ -318,7 +318,7 @@ impl Levels {
     }
 
     /// Assigns the frames to levels.
-    pub fn assign(&mut self, frames: &Frames, entry: Entry) {
+    pub fn assign(&mut self, frames: &StackFrames, entry: Entry) {
         let Entry { first_user, called, in_callback } = entry;
         self.kept_count = 0;
         let after_call = if called == 0 { 0 } else { self.keep_called(frames, called) };
@@ -400,7 +400,7 @@ pub fn exit_of_current(task: u32, undeferred: &Undeferred) -> u64 {
 
 /// The exit address of a task with this number, for which the runtime reports `frame`.
 #[inline(always)]
-pub fn exit_of(frame: &Frame, task: u32, undeferred: &Undeferred) -> u64 {
+pub fn exit_of(frame: &OmptFrame, task: u32, undeferred: &Undeferred) -> u64 {
     // SAFETY: all bit patterns are numbers.
     let exit = unsafe { frame.exit.value };
     match frame.exit_flags & EXIT_OF_PROGRAM {
@@ -409,12 +409,12 @@ pub fn exit_of(frame: &Frame, task: u32, undeferred: &Undeferred) -> u64 {
     }
 }
 
-/// [`exit_of`], if the runtime reports a frame of its own. Reads as [`Frame::read`] does.
+/// [`exit_of`], if the runtime reports a frame of its own. Reads as [`OmptFrame::read`] does.
 ///
 /// # Safety
 /// `frame` is the runtime's frame of the current task.
 #[inline(always)]
-pub unsafe fn exit_to_runtime(frame: *const Frame) -> Option<u64> {
+pub unsafe fn exit_to_runtime(frame: *const OmptFrame) -> Option<u64> {
     // SAFETY: by contract; all bit patterns are numbers.
     let (flags, exit) = unsafe {
         ((&raw const (*frame).exit_flags).read_volatile(), (&raw const (*frame).exit.value).read_volatile())
@@ -438,14 +438,14 @@ pub fn exit_of_forking(task: *mut Data, number: u32, undeferred: &Undeferred) ->
 }
 
 /// The runtime's data and frames of a task on this thread.
-fn task_info(ancestor: c_int) -> Option<(*mut Data, Frame)> {
+fn task_info(ancestor: c_int) -> Option<(*mut Data, OmptFrame)> {
     let entry = GET_TASK_INFO.load(Relaxed);
     if entry == 0 {
         return None;
     }
     let (mut flags, mut index) = (0, 0);
     let (mut task, mut frame, mut region) =
-        (core::ptr::null_mut::<Data>(), core::ptr::null_mut::<Frame>(), core::ptr::null_mut());
+        (core::ptr::null_mut::<Data>(), core::ptr::null_mut::<OmptFrame>(), core::ptr::null_mut());
     // SAFETY: the entry point of this type; all pointers are valid for writing.
     unsafe {
         let get = transmute::<usize, GetTaskInfo>(entry);
@@ -457,7 +457,7 @@ fn task_info(ancestor: c_int) -> Option<(*mut Data, Frame)> {
     }
 }
 
-fn is_usable(frame: *const Frame) -> bool {
+fn is_usable(frame: *const OmptFrame) -> bool {
     abi::is_object(frame) && (frame as usize).is_multiple_of(8) && frame as usize >> 47 == 0
 }
 
@@ -489,7 +489,7 @@ mod tests {
     fn frames_of_task(stack: &[u64], exit: u64, enter: u64) -> Vec<u64> {
         let mut levels = Levels::new();
         levels.push(Level { exit, enter, task: 1, ..Level::default() });
-        levels.assign(&Frames::of(stack, owner_of), Entry::default());
+        levels.assign(&StackFrames::of(stack, owner_of), Entry::default());
         let (first, past) = levels.list()[0].frames;
         levels.addresses()[usize::from(first)..usize::from(past)].to_vec()
     }
@@ -509,7 +509,7 @@ mod tests {
     fn user_frames(stack: &[u64], in_callback: bool) -> (Vec<u64>, bool) {
         let mut levels = Levels::new();
         levels.set_outside();
-        levels.assign(&Frames::of(stack, owner_of), Entry { in_callback, ..Entry::default() });
+        levels.assign(&StackFrames::of(stack, owner_of), Entry { in_callback, ..Entry::default() });
         let (first, past) = levels.list()[0].frames;
         (levels.addresses()[usize::from(first)..usize::from(past)].to_vec(), levels.in_runtime)
     }
@@ -533,7 +533,7 @@ mod tests {
         let in_runtime = |stack: &[u64], exit: u64| {
             let mut levels = Levels::new();
             levels.push(Level { exit, ..Level::default() });
-            levels.assign(&Frames::of(stack, owner_of), Entry::default());
+            levels.assign(&StackFrames::of(stack, owner_of), Entry::default());
             levels.in_runtime
         };
         assert!(!in_runtime(&[110, 120, 130], 8), "the frame that showed it is gone");
@@ -545,7 +545,7 @@ mod tests {
         let mut levels = Levels::new();
         levels.set_outside();
         let entry = Entry { called: 199, ..Entry::default() };
-        levels.assign(&Frames::of(&[110, 310, 320, 120, 130, 330, 140], owner_of), entry);
+        levels.assign(&StackFrames::of(&[110, 310, 320, 120, 130, 330, 140], owner_of), entry);
         assert_eq!((levels.addresses(), levels.list()[0].frames), (&[199, 120, 130, 140][..], (0, 4)));
     }
 

@@ -16,7 +16,7 @@ use core::ops::Range;
 
 use crate::sampler::bounds::Bounds;
 use crate::sampler::code_map::Owner;
-use crate::sampler::walk::{self, Frames};
+use crate::sampler::walk::{self, StackFrames};
 
 pub const REMEMBERED: usize = 64;
 /// Places in which a path or a creation may be remembered. With one, a program of few creations would often have two that
@@ -26,9 +26,9 @@ pub const TYPES: usize = 64;
 
 /// Per-thread cache of paths.
 #[derive(Default)]
-pub struct Cache(pub Option<Box<Content>>);
+pub struct PathCache(pub Option<Box<Content>>);
 
-impl Cache {
+impl PathCache {
     /// Forgets all paths: code at their addresses may be another module's.
     pub fn forget(&mut self) {
         self.0 = None;
@@ -36,8 +36,8 @@ impl Cache {
 }
 
 pub struct Content {
-    pub unwinding: walk::Cache,
-    pub frames: Frames,
+    pub unwinding: walk::UnwindCache,
+    pub frames: StackFrames,
     pub bounds: Bounds,
     pub remembered: [Remembered; REMEMBERED],
     /// In a profile, the known creations.
@@ -152,8 +152,8 @@ impl Content {
     /// An empty one for a thread with this stack.
     pub fn new(bounds: Bounds) -> Option<Box<Content>> {
         Some(Box::new(Content {
-            unwinding: walk::Cache::default(),
-            frames: Frames::new(),
+            unwinding: walk::UnwindCache::default(),
+            frames: StackFrames::new(),
             bounds,
             remembered: core::array::from_fn(|_| Remembered::default()),
             creations: core::array::from_fn(|_| Creation::default()),
@@ -209,7 +209,7 @@ impl Content {
     }
 }
 
-impl Cache {
+impl PathCache {
     /// Returns a known creation by the same call path.
     #[inline(always)]
     pub fn known_creation(&self, creating: Creating) -> Option<Created> {

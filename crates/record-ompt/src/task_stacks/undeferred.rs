@@ -15,7 +15,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::sampler::bounds::Bounds;
 use crate::sampler::code_map::{self, Owner};
 use crate::sampler::machine::registers_here;
-use crate::sampler::walk::{Cache, Frames};
+use crate::sampler::walk::{StackFrames, UnwindCache};
 
 /// Tasks that are remembered. Of those further out the runtime's word is taken.
 const KEPT: usize = 64;
@@ -124,8 +124,8 @@ impl OwnFrames {
     #[inline(never)]
     fn measure(&self, sp: u64, bounds: Bounds) -> Option<u64> {
         let map = code_map::current().filter(|_| bounds.have_room_below(sp))?;
-        let mut frames = Box::new(Frames::new());
-        frames.walk(map, &mut Cache::default(), registers_here(), bounds);
+        let mut frames = Box::new(StackFrames::new());
+        frames.walk(map, &mut UnwindCache::default(), registers_here(), bounds);
         let is_runtimes = |index: &usize| frames.owner(*index) == Some(Owner::Runtime);
         let first = (0..frames.addresses().len()).find(is_runtimes)?;
         let bytes = frames.stack_pointer(first).checked_sub(sp)?;

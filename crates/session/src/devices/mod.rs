@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use taskscope_event::models::device;
 use taskscope_execution::devices::{
-    CallThread, Clock, DeviceCall, Devices, LostOperation, Operation, Queue, short_name,
+    CallThread, Clock, DeviceCall, DeviceOperation, Devices, LostOperation, Queue, short_name,
 };
 use taskscope_reorder::clock::{ClockMap, Knot};
 use taskscope_symbol::demangle;
@@ -193,9 +193,12 @@ impl Fields<'_> {
     }
 }
 
-fn operation(fields: &mut Fields<'_>, map: &ClockMap) -> Option<Operation> {
-    let mut operation =
-        Operation { seq: fields.u64()?, raw: (fields.u64()?, fields.u64()?), ..Operation::default() };
+fn operation(fields: &mut Fields<'_>, map: &ClockMap) -> Option<DeviceOperation> {
+    let mut operation = DeviceOperation {
+        seq: fields.u64()?,
+        raw: (fields.u64()?, fields.u64()?),
+        ..DeviceOperation::default()
+    };
     let host = |ticks: u64| if ticks == 0 { 0 } else { map.host_nanos(ticks) };
     (operation.start, operation.end) = (host(operation.raw.0), host(operation.raw.1));
     operation.append = fields.u64()?;

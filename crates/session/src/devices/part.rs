@@ -7,7 +7,7 @@
 //! - Those without a time: they are in every part.
 
 use rustc_hash::FxHashSet;
-use taskscope_execution::devices::{Devices, Operation, Purpose, Queue};
+use taskscope_execution::devices::{DeviceOperation, Devices, Purpose, Queue};
 use taskscope_trace::KeptOperation;
 
 /// The operations that the time from `clocks.0` to before `clocks.1` of the host's clock needs.
@@ -15,8 +15,9 @@ pub fn operations_of_part(devices: &Devices, clocks: (i64, i64)) -> FxHashSet<Ke
     let (begin, end) = (clocks.0.max(0).cast_unsigned(), clocks.1.max(0).cast_unsigned());
     let mut kept = FxHashSet::default();
     for queue in &devices.queues {
-        let row =
-            |operation: &Operation| (queue.path.clone(), [operation.seq, operation.raw.0, operation.raw.1]);
+        let row = |operation: &DeviceOperation| {
+            (queue.path.clone(), [operation.seq, operation.raw.0, operation.raw.1])
+        };
         let timed = || queue.operations.iter().filter(|operation| operation.lane.is_some());
         let within = queue.operations.iter().filter(|operation| {
             let (from, until) = life(operation);
@@ -34,7 +35,7 @@ pub fn operations_of_part(devices: &Devices, clocks: (i64, i64)) -> FxHashSet<Ke
 }
 
 /// The time in which an operation is of interest: from its submission, if known, to its end.
-fn life(operation: &Operation) -> (u64, u64) {
+fn life(operation: &DeviceOperation) -> (u64, u64) {
     let begin = if operation.append == 0 { operation.start } else { operation.append.min(operation.start) };
     (begin, operation.end.max(operation.start).max(operation.append))
 }
@@ -44,7 +45,7 @@ fn awaited<'a>(
     devices: &'a Devices,
     queue: &'a Queue,
     (begin, end): (u64, u64),
-) -> impl Iterator<Item = &'a Operation> {
+) -> impl Iterator<Item = &'a DeviceOperation> {
     let calls = devices.calls.iter().filter(|calls| Some(calls.pid) == queue.pid);
     let calls = calls.flat_map(|calls| &calls.calls);
     let waits = calls.filter(move |call| {

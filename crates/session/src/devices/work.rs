@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use taskscope_event::models::device::kind;
-use taskscope_execution::devices::{CallThread, DeviceCall, Devices, Operation, Purpose};
+use taskscope_execution::devices::{CallThread, DeviceCall, DeviceOperation, Devices, Purpose};
 use taskscope_execution::graph::{AwaitedOperation, DeviceWait, DeviceWork, SubmittedOperation};
 use taskscope_execution::{Execution, OffCpu, State, TargetWaitPart, ThreadIndex};
 
@@ -183,7 +183,7 @@ impl Operations {
         let mut numbers = FxHashMap::default();
         for (start, end, number, row) in &order {
             let queue = &devices.queues[*number];
-            let operation: &Operation = &queue.operations[*row];
+            let operation: &DeviceOperation = &queue.operations[*row];
             numbers.insert((queue.number, operation.seq), rows.len() as u32);
             // A submission at 0 is one of which nothing is known.
             let known = operation.append != 0 && operation.append <= *start;
@@ -319,7 +319,7 @@ fn thread_of(execution: &Execution, pid: i64, tid: i64) -> Option<ThreadIndex> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use taskscope_execution::devices::{Operation, Queue};
+    use taskscope_execution::devices::{DeviceOperation, Queue};
     use taskscope_execution::{Change, ExecutionBuilder, Observer, Section};
 
     #[test]
@@ -328,16 +328,21 @@ mod tests {
         let process = builder.add_process("host.7", 7);
         builder.add_thread(process, 70);
         let execution = builder.finish();
-        let operation =
-            |start, end, name| Operation { start, end, name, kind: kind::KERNEL, ..Operation::default() };
+        let operation = |start, end, name| DeviceOperation {
+            start,
+            end,
+            name,
+            kind: kind::KERNEL,
+            ..DeviceOperation::default()
+        };
         let queue = Queue {
             name: "q".into(),
             pid: Some(7),
             operations: vec![
                 operation(100, 200, 1),
                 operation(150, 260, 2),
-                Operation { seq: 8, append: 390, kind: kind::COPY_OUT, ..operation(400, 900, 1) },
-                Operation { seq: 9, append: 910, ..operation(920, 930, 2) },
+                DeviceOperation { seq: 8, append: 390, kind: kind::COPY_OUT, ..operation(400, 900, 1) },
+                DeviceOperation { seq: 9, append: 910, ..operation(920, 930, 2) },
             ],
             names: vec![String::new(), "a".into(), "b".into()],
             ..Queue::default()
@@ -383,14 +388,14 @@ mod tests {
             builder.change(thread, 300, Change::Becomes(Section::of(State::Serial)));
         }
         let mut execution = builder.finish();
-        let operation = |start, end, thread, name| Operation {
+        let operation = |start, end, thread, name| DeviceOperation {
             append: 50,
             start,
             end,
             name,
             thread,
             kind: kind::KERNEL,
-            ..Operation::default()
+            ..DeviceOperation::default()
         };
         let queue = Queue {
             name: "q".into(),
@@ -420,7 +425,7 @@ mod tests {
         let waiter = builder.add_thread(process, 70);
         let submitter = builder.add_thread(process, 71);
         let execution = builder.finish();
-        let operation = |seq, append, start, end| Operation {
+        let operation = |seq, append, start, end| DeviceOperation {
             seq,
             append,
             start,
@@ -428,7 +433,7 @@ mod tests {
             thread: 71,
             name: seq as u32,
             kind: kind::KERNEL,
-            ..Operation::default()
+            ..DeviceOperation::default()
         };
         let queue = Queue {
             name: "q".into(),
@@ -459,14 +464,14 @@ mod tests {
     /// An operation that runs all the time, and many short ones of the waiting thread.
     #[test]
     fn a_wait_in_a_long_operation_is_split_by_the_short_ones_in_it() {
-        let operation = |start, end, thread, name| Operation {
+        let operation = |start, end, thread, name| DeviceOperation {
             append: 1,
             start,
             end,
             thread,
             name,
             kind: kind::KERNEL,
-            ..Operation::default()
+            ..DeviceOperation::default()
         };
         let short = (1..=300).map(|row| operation(100 * row + 10, 100 * row + 60, 70, 2));
         let queue = Queue {

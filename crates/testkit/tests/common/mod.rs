@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use taskscope_check::emulation;
 use taskscope_check::verdict::Verdict;
-use taskscope_execution::view::{NoViews, View};
+use taskscope_execution::view::{NoViews, ViewFamily};
 use taskscope_export::paraver::{ParaverWriter, ViewFile};
 use taskscope_model::{Machine, MachineOptions, Violation};
 use taskscope_trace::{OpenOptions, Trace};
@@ -23,7 +23,7 @@ pub fn emulate(trace: &Path, output: &Path, options: MachineOptions) -> Emulated
     let trace = Trace::open(trace, &open).expect("the trace opens");
     let (system, mut violations) = emulation::system_of(&trace);
     let described = Machine::new(&system, options, NoViews);
-    let files: Vec<ViewFile> = View::ALL
+    let files: Vec<ViewFile> = ViewFamily::ALL
         .into_iter()
         .filter_map(|view| Some(ViewFile { view, rows: described.describe(view)?.rows.len() }))
         .collect();
@@ -35,8 +35,9 @@ pub fn emulate(trace: &Path, output: &Path, options: MachineOptions) -> Emulated
         ControlFlow::Continue(())
     });
     let notes = machine.take_notes();
-    let descriptions: Vec<_> = View::ALL.map(|view| machine.describe(view)).into();
-    let describe = |view| descriptions[View::ALL.iter().position(|other| *other == view).unwrap()].clone();
+    let descriptions: Vec<_> = ViewFamily::ALL.map(|view| machine.describe(view)).into();
+    let describe =
+        |view| descriptions[ViewFamily::ALL.iter().position(|other| *other == view).unwrap()].clone();
     machine.into_observer().finish(describe).expect("files can be written");
     let mut verdict = Verdict::default();
     violations.iter().for_each(|violation| verdict.add(violation));

@@ -216,7 +216,7 @@ mod tests {
         let (missing, waits, filtered) = (Vec::new(), Default::default(), Vec::new());
         let paths =
             CallPaths { tree, missing, quality: None, unfit: 0, waits, filtered, unknown_python: None };
-        let parallel = (crate::run_numbers::Group::Efficiency, "parallel".to_owned());
+        let parallel = (crate::run_numbers::NumberGroup::Efficiency, "parallel".to_owned());
         assert_eq!(crate::RunNumbers::of_profile(&paths).numbers[&parallel], 0.75);
     }
 

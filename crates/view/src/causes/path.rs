@@ -12,7 +12,7 @@ use std::fmt::Write;
 use taskscope_analysis::causes::Causes;
 use taskscope_analysis::critical_path::{Step, critical_path, slack};
 use taskscope_analysis::pop::{Pop, least_start, pop};
-use taskscope_analysis::replay::{Change, Costs, replay};
+use taskscope_analysis::replay::{CostChange, Costs, replay};
 use taskscope_analysis::slo::deciding_inputs;
 use taskscope_analysis::span::{Span, span};
 use taskscope_cause::Cause;
@@ -47,12 +47,12 @@ impl Prediction {
         &self.span
     }
 
-    fn wall(&self, graph: &TaskGraph, change: &Change) -> u64 {
+    fn wall(&self, graph: &TaskGraph, change: &CostChange) -> u64 {
         replay(graph, &self.costs, change).wall_ns
     }
 
     fn baseline_ns(&self, graph: &TaskGraph) -> u64 {
-        *self.baseline_ns.get_or_init(|| self.wall(graph, &Change::default()))
+        *self.baseline_ns.get_or_init(|| self.wall(graph, &CostChange::default()))
     }
 
     /// Difference between the replay without a change and the recorded run, as a fraction of the run.
@@ -385,7 +385,8 @@ fn efficiencies(
     range: (u64, u64),
 ) -> (Pop, Option<u64>) {
     let is_whole = nanos_within(graph.range(), range) == prediction.wall_ns;
-    let ideal = is_whole.then(|| prediction.wall(graph, &Change { network: 0.0, ..Change::default() }));
+    let ideal =
+        is_whole.then(|| prediction.wall(graph, &CostChange { network: 0.0, ..CostChange::default() }));
     (pop(graph, causes, ideal, range), ideal)
 }
 
@@ -450,19 +451,23 @@ pub(super) fn pop_text(pop: &PopEfficiencies, out: &mut String) {
 }
 
 /// Questions with their changes: those that were asked, or else the usual ones.
-fn questions(graph: &TaskGraph, prediction: &Prediction, options: &CausesOptions) -> Vec<(String, Change)> {
+fn questions(
+    graph: &TaskGraph,
+    prediction: &Prediction,
+    options: &CausesOptions,
+) -> Vec<(String, CostChange)> {
     if !options.what_if.is_empty() {
         return options.what_if.iter().map(|what| (what.text.clone(), what.change(graph))).collect();
     }
     let mut list = vec![
-        ("no runtime cost".to_owned(), Change { runtime: 0.0, ..Change::default() }),
+        ("no runtime cost".to_owned(), CostChange { runtime: 0.0, ..CostChange::default() }),
         (
             "neither runtime cost nor time under way".to_owned(),
-            Change { runtime: 0.0, network: 0.0, ..Change::default() },
+            CostChange { runtime: 0.0, network: 0.0, ..CostChange::default() },
         ),
     ];
     if !graph.copies.items().is_empty() {
-        list.insert(0, ("ideal network".to_owned(), Change { network: 0.0, ..Change::default() }));
+        list.insert(0, ("ideal network".to_owned(), CostChange { network: 0.0, ..CostChange::default() }));
     }
     let mut work = vec![0; graph.types.len()];
     for (task, ns) in prediction.costs.work.iter().enumerate() {
@@ -471,11 +476,11 @@ fn questions(graph: &TaskGraph, prediction: &Prediction, options: &CausesOptions
     let mut types: Vec<usize> = (0..work.len()).filter(|ty| work[*ty] > 0).collect();
     types.sort_by_key(|ty| std::cmp::Reverse(work[*ty]));
     for ty in types.into_iter().take(options.top) {
-        let change = Change { types: vec![(ty as u32, 0.5)], ..Change::default() };
+        let change = CostChange { types: vec![(ty as u32, 0.5)], ..CostChange::default() };
         list.push((format!("{} twice as fast", graph.types[ty].name), change));
     }
     let per_node = graph.executing_workers().count().div_ceil(graph.nodes.len().max(1)) as u32;
-    let twice = Change { workers_per_node: Some(2 * per_node), ..Change::default() };
+    let twice = CostChange { workers_per_node: Some(2 * per_node), ..CostChange::default() };
     list.push((format!("{} a node", format::counted(2 * per_node as u64, "worker")), twice));
     list
 }

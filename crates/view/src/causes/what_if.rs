@@ -1,6 +1,6 @@
 //! Parser of a `--what-if` question.
 
-use taskscope_analysis::replay::Change;
+use taskscope_analysis::replay::CostChange;
 use taskscope_execution::graph::TaskGraph;
 
 /// `runtime=0.5`, `network=0`, `workers=8` (of each node), `TYPE=0.5`; several with commas between them.
@@ -46,8 +46,8 @@ impl WhatIf {
     }
 
     /// The change that it asks about. A task type is named by its whole name or a part of it.
-    pub(super) fn change(&self, graph: &TaskGraph) -> Change {
-        let mut change = Change {
+    pub(super) fn change(&self, graph: &TaskGraph) -> CostChange {
+        let mut change = CostChange {
             runtime: self.runtime,
             network: self.network,
             workers_per_node: self.workers,

@@ -2,7 +2,7 @@
 
 use crate::format::{count, counted, time};
 use rustc_hash::FxHashMap;
-use taskscope_execution::devices::{Operation, Queue};
+use taskscope_execution::devices::{DeviceOperation, Queue};
 
 /// Delivery problems that the recorder or the import reported, largest first.
 pub(super) fn account_sentences(queue: &Queue) -> Vec<String> {
@@ -53,7 +53,7 @@ pub(super) fn account_sentences(queue: &Queue) -> Vec<String> {
 /// Number of operations with each kind of anomaly, by name.
 pub(super) fn anomalies(queue: &Queue) -> Vec<(&'static str, u64)> {
     let mut by_name: FxHashMap<&'static str, u64> = FxHashMap::default();
-    for name in queue.operations.iter().flat_map(Operation::anomaly_names) {
+    for name in queue.operations.iter().flat_map(DeviceOperation::anomaly_names) {
         *by_name.entry(name).or_default() += 1;
     }
     let mut anomalies: Vec<_> = by_name.into_iter().collect();

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use taskscope_analysis::devices::{QueueLedger, ledgers, nanos_in, reaches_into, submitter};
-use taskscope_execution::devices::{CallThread, Class, DeviceCall, Operation, Purpose, Queue};
+use taskscope_execution::devices::{CallThread, Class, DeviceCall, DeviceOperation, Purpose, Queue};
 use taskscope_session::{Session, call_waits};
 
 /// The report's `devices`; `None` without queues and calls.
@@ -83,9 +83,9 @@ fn calls(session: &Session) -> Vec<DeviceCalls> {
 }
 
 /// Operations that reach into a part of the time.
-fn operations_in(queue: &Queue, part: (u64, u64)) -> impl Iterator<Item = &Operation> {
+fn operations_in(queue: &Queue, part: (u64, u64)) -> impl Iterator<Item = &DeviceOperation> {
     // Those without usable times are in no part, and in the whole.
-    let is_in = move |operation: &&Operation| {
+    let is_in = move |operation: &&DeviceOperation| {
         part == (0, u64::MAX)
             || operation.lane.is_some() && reaches_into((operation.start, operation.end), part)
     };
@@ -186,7 +186,7 @@ fn spent_in_calls(session: &Session, thread: &CallThread, waited: &BTreeMap<(i64
 
 /// Operations of one name are one row; the longest in all first.
 fn by_name(session: &Session, queue: &Queue) -> Vec<DeviceOperations> {
-    let mut rows: FxHashMap<u32, (u64, u64, &Operation)> = FxHashMap::default();
+    let mut rows: FxHashMap<u32, (u64, u64, &DeviceOperation)> = FxHashMap::default();
     for operation in operations_in(queue, session.times).filter(|operation| operation.lane.is_some()) {
         let row = rows.entry(operation.name).or_insert((0, 0, operation));
         row.0 += 1;
@@ -214,8 +214,8 @@ fn by_name(session: &Session, queue: &Queue) -> Vec<DeviceOperations> {
 }
 
 /// By names of operations: the threads that submitted any, and the first operation.
-fn submitters(queue: &Queue) -> FxHashMap<u32, (BTreeSet<i64>, &Operation)> {
-    let mut submitters: FxHashMap<u32, (BTreeSet<i64>, &Operation)> = FxHashMap::default();
+fn submitters(queue: &Queue) -> FxHashMap<u32, (BTreeSet<i64>, &DeviceOperation)> {
+    let mut submitters: FxHashMap<u32, (BTreeSet<i64>, &DeviceOperation)> = FxHashMap::default();
     for operation in &queue.operations {
         let (threads, _) = submitters.entry(operation.name).or_insert_with(|| (BTreeSet::new(), operation));
         if operation.thread != 0 {
@@ -226,7 +226,12 @@ fn submitters(queue: &Queue) -> FxHashMap<u32, (BTreeSet<i64>, &Operation)> {
 }
 
 /// Threads, and the call and the task that submitted the first of the operations.
-fn submitted_by(session: &Session, queue: &Queue, threads: &BTreeSet<i64>, first: &Operation) -> String {
+fn submitted_by(
+    session: &Session,
+    queue: &Queue,
+    threads: &BTreeSet<i64>,
+    first: &DeviceOperation,
+) -> String {
     let threads: Vec<i64> = threads.iter().copied().collect();
     let mut text = match threads[..] {
         [] => return String::new(),

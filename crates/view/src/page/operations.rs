@@ -3,7 +3,7 @@
 use super::Page;
 use schemars::JsonSchema;
 use serde::Serialize;
-use taskscope_execution::devices::Operation;
+use taskscope_execution::devices::DeviceOperation;
 use taskscope_execution::{Span, ThreadIndex};
 
 /// An operation of a device queue. Times are nanoseconds since the start of the trace.
@@ -81,7 +81,7 @@ impl Page {
         let pid = self.execution.processes.get(thread.process.index()).map(|process| process.pid);
         let found = self.queues.submitted(pid, thread.tid, (span.start, span.end));
         let first = found.iter().take(LISTED).map(|(row, operation, name)| {
-            let as_device = Operation { kind: operation.kind, ..Operation::default() };
+            let as_device = DeviceOperation { kind: operation.kind, ..DeviceOperation::default() };
             SubmittedFacts {
                 row: *row,
                 label: if name.is_empty() { as_device.kind_name() } else { name }.to_owned(),
@@ -97,7 +97,8 @@ impl Page {
     /// everything that is known of it. Times are nanoseconds since the start of the trace.
     pub fn operation(&self, row: u32, at: u64, step: Option<bool>) -> Option<OperationFacts> {
         let (queue, found) = self.queues.find(row, self.start().checked_add(at)?, step)?;
-        let as_device = Operation { kind: found.kind, anomalies: found.anomalies, ..Operation::default() };
+        let as_device =
+            DeviceOperation { kind: found.kind, anomalies: found.anomalies, ..DeviceOperation::default() };
         let is_submitted = found.append > 0;
         let name = queue.names.get(found.name as usize).filter(|name| !name.is_empty());
         Some(OperationFacts {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use taskscope_execution::devices::{Class, Devices, Operation};
+use taskscope_execution::devices::{Class, DeviceOperation, Devices};
 use taskscope_execution::lod::{Flags, Marks, Values, Window};
 use taskscope_session::model_views::ValueRow;
 
@@ -122,7 +122,7 @@ impl Queues {
     /// The queues of a session, with what waits or runs in a part of the time.
     pub fn of(devices: &Devices, part: (u64, u64)) -> Queues {
         let is_there = |time| taskscope_analysis::devices::reaches_into(time, part);
-        let is_in = |o: &&Operation| {
+        let is_in = |o: &&DeviceOperation| {
             let from = if o.append > 0 { o.append.min(o.start) } else { o.start };
             o.start > 0 && o.end >= o.start && is_there((from, o.end))
         };
@@ -230,7 +230,7 @@ impl Queues {
             for operation in queue.operations.iter().take_while(|operation| operation.start < high) {
                 let ns = operation.end.min(high).saturating_sub(operation.start.max(low));
                 begun += u64::from(operation.start >= low);
-                let as_device = Operation { kind: operation.kind, ..Operation::default() };
+                let as_device = DeviceOperation { kind: operation.kind, ..DeviceOperation::default() };
                 *match as_device.class() {
                     Class::Kernel => &mut kernels,
                     Class::Transfer => &mut transfers,
@@ -367,7 +367,7 @@ impl Queues {
 }
 
 /// The stored form of an operation; `None` without a lane.
-fn shown(operation: &Operation) -> Option<QueueOperation> {
+fn shown(operation: &DeviceOperation) -> Option<QueueOperation> {
     Some(QueueOperation {
         seq: operation.seq,
         start: operation.start,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::sync::Arc;
 use taskscope_execution::ThreadIndex;
 use taskscope_execution::lod::Window;
-use taskscope_execution::view::View as Family;
+use taskscope_execution::view::ViewFamily;
 use taskscope_session::model_views::{ALL_AT_ONCE_EVENTS, KeptView, ModelViews, ValueRow, ViewName};
 
 /// Buckets of some rows of a model's view, packed as those of threads.
@@ -115,7 +115,7 @@ impl Page {
         let families = models.families().iter().map(|(family, description)| {
             let rows = description.rows.iter().enumerate().map(|(row, label)| {
                 let thread =
-                    if *family == Family::Thread { streams.get(row).copied().flatten() } else { None };
+                    if *family == ViewFamily::Thread { streams.get(row).copied().flatten() } else { None };
                 ViewRow { track: row, label: label.clone(), thread }
             });
             let types = description.types.iter().filter_map(|known| {
@@ -190,7 +190,7 @@ impl Page {
 
     /// The track of a row of threads.
     fn thread_of_row(&self, name: ViewName, row: u32) -> Option<ThreadIndex> {
-        if name.family != Family::Thread {
+        if name.family != ViewFamily::Thread {
             return None;
         }
         let path = self.models()?.thread_streams().nth(row as usize)?;
@@ -199,13 +199,13 @@ impl Page {
 }
 
 /// The rows of a family, for a person.
-fn family_label(family: Family) -> &'static str {
+fn family_label(family: ViewFamily) -> &'static str {
     match family {
-        Family::Thread => "threads",
-        Family::Cpu => "CPUs",
-        Family::Nanos6Breakdown => "Nanos6 breakdown",
-        Family::NosvBreakdown => "nOS-V breakdown",
-        Family::OpenmpBreakdown => "OpenMP breakdown",
+        ViewFamily::Thread => "threads",
+        ViewFamily::Cpu => "CPUs",
+        ViewFamily::Nanos6Breakdown => "Nanos6 breakdown",
+        ViewFamily::NosvBreakdown => "nOS-V breakdown",
+        ViewFamily::OpenmpBreakdown => "OpenMP breakdown",
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use taskscope_event::models::device::kind;
 use taskscope_event::models::messages::function_number;
-use taskscope_execution::devices::{Devices, LostOperation, Operation, Queue};
+use taskscope_execution::devices::{DeviceOperation, Devices, LostOperation, Queue};
 use taskscope_execution::messages::{Message, MpiCall, PeerWait, PeerWaitKind, Rank};
 use taskscope_execution::{
     Anomaly, Change, Doubt, Execution, ExecutionBuilder, Observer, OsSource, ProcessIndex, RunDelay, Section,
@@ -130,7 +130,7 @@ pub fn devices(start: u64, end: u64) -> Devices {
     let step = (end - start) / 120;
     let operation = |seq: u64, lane: u32, kind: u32| {
         let begin = start + seq * step + step / 8;
-        Operation {
+        DeviceOperation {
             seq,
             start: begin,
             end: begin + step * (2 + u64::from(lane)) / 3,
@@ -139,7 +139,7 @@ pub fn devices(start: u64, end: u64) -> Devices {
             lane: Some(lane),
             kind,
             name: 1 + (seq % 3) as u32,
-            ..Operation::default()
+            ..DeviceOperation::default()
         }
     };
     let names = ["", "gemm_kernel\u{202e}", "<i>copy</i>", "fill"].map(str::to_string).to_vec();

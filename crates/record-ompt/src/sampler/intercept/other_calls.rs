@@ -27,7 +27,7 @@ fn look_up(name: &'static CStr, ours: *const ()) -> *mut c_void {
 
 /// The library is not closed again: the address is kept.
 fn in_what_is_loaded(name: &CStr, ours: *const ()) -> *mut c_void {
-    let search = |module: modules::Module| {
+    let search = |module: modules::MappedModule| {
         // SAFETY: a C string; this loads nothing.
         let handle = unsafe { libc::dlopen(module.path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
         if handle.is_null() {

@@ -9,7 +9,7 @@
 
 use super::code::{self, Code};
 use super::interpreter::Interpreter;
-use super::layout::{Flags, Frames, Innermost};
+use super::layout::{Flags, FrameLinks, Innermost};
 use super::memory::{PAGE_WORDS, Pages, bytes_of, words};
 use crate::sampler::machine::copy_all_from_anywhere;
 
@@ -76,10 +76,10 @@ impl Chain {
             return None;
         }
         match &interpreter.layout.frames {
-            Frames::Objects { frame, records, instruction } => {
+            FrameLinks::Objects { frame, records, instruction } => {
                 self.read_objects(memory, state, *frame, *records, *instruction)
             }
-            Frames::Inlined { innermost, previous, code, instruction, flags } => {
+            FrameLinks::Inlined { innermost, previous, code, instruction, flags } => {
                 self.read_inlined(memory, state, innermost, (*previous, *code, *instruction), flags)
             }
         }

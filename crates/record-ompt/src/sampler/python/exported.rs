@@ -3,18 +3,18 @@
 
 use super::memory::{word, words};
 use crate::sampler::machine::copy_from_anywhere;
-use crate::sampler::modules::Module;
+use crate::sampler::modules::MappedModule;
 
 /// More chained symbols are not searched.
 const MAX_CHAIN: u64 = 1 << 16;
 
 /// The address of an exported symbol. Tables that do not fit give none.
-pub fn address_of(module: &Module, name: &str) -> Option<u64> {
+pub fn address_of(module: &MappedModule, name: &str) -> Option<u64> {
     Some(symbol_of(module, name)?.0)
 }
 
 /// Address and size of an exported symbol.
-pub fn symbol_of(module: &Module, name: &str) -> Option<(u64, u64)> {
+pub fn symbol_of(module: &MappedModule, name: &str) -> Option<(u64, u64)> {
     const DYNAMIC: u32 = 2;
     const HASH: u64 = 0x6fff_fef5;
     let header: [u64; 8] = words(module.start)?;
@@ -86,7 +86,7 @@ mod tests {
         let loaders = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"getpid".as_ptr()) };
         assert_eq!(address_of(&module, "getpid"), Some(loaders as u64));
         assert_eq!(address_of(&module, "getpid_"), None);
-        let elsewhere = modules::Module { start: 0x1000, ..module };
+        let elsewhere = modules::MappedModule { start: 0x1000, ..module };
         assert_eq!(address_of(&elsewhere, "getpid"), None);
     }
 }

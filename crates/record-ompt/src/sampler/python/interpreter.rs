@@ -7,7 +7,7 @@ use taskscope_record::process;
 use super::exported;
 use super::layout::Layout;
 use super::memory::word;
-use crate::sampler::modules::Module;
+use crate::sampler::modules::MappedModule;
 
 /// Directory in the trace. Readers have the same name in `taskscope_symbol::KeptModules`.
 const DIRECTORY: &str = "modules";
@@ -48,7 +48,7 @@ pub fn interpreter() -> Option<&'static Interpreter> {
 }
 
 /// Looks for an interpreter among the loaded modules, until one is found. Not for handlers.
-pub fn look(modules: &[Module]) {
+pub fn look(modules: &[MappedModule]) {
     if interpreter().is_some() {
         return;
     }
@@ -64,12 +64,12 @@ pub fn look(modules: &[Module]) {
 }
 
 /// Whether a module may hold the interpreter, by its name.
-fn is_pythons(module: &Module) -> bool {
+fn is_pythons(module: &MappedModule) -> bool {
     let name = module.file_name();
     name.starts_with(b"libpython3") || name.starts_with(b"python3")
 }
 
-fn find(module: &Module) -> Option<Interpreter> {
+fn find(module: &MappedModule) -> Option<Interpreter> {
     let address = |name: &str| exported::address_of(module, name);
     let (runtime, runtime_bytes) = exported::symbol_of(module, "_PyRuntime")?;
     let code_type = address("PyCode_Type")?;

@@ -9,7 +9,7 @@ pub struct Layout {
     /// The handle of its thread in `PyThreadState`.
     pub thread_id: u64,
     /// How frames are linked.
-    pub frames: Frames,
+    pub frames: FrameLinks,
     /// Fields of code objects.
     pub code: Code,
     /// Size of `PyASCIIObject`, behind which ASCII text begins.
@@ -22,7 +22,7 @@ pub struct Layout {
 
 /// How frames are linked.
 #[derive(Debug)]
-pub enum Frames {
+pub enum FrameLinks {
     /// Each frame is an object and has a loop of its own.
     Objects {
         /// The innermost frame in `PyThreadState`.
@@ -110,7 +110,7 @@ const NEW_CODE: Code = Code {
 const V3_9: Layout = Layout {
     key: 584,
     thread_id: 176,
-    frames: Frames::Objects { frame: 24, records: None, instruction: (104, 1) },
+    frames: FrameLinks::Objects { frame: 24, records: None, instruction: (104, 1) },
     code: OLD_CODE,
     ascii_bytes: 48,
     compact_bytes: 72,
@@ -118,7 +118,7 @@ const V3_9: Layout = Layout {
 };
 
 const V3_10: Layout = Layout {
-    frames: Frames::Objects { frame: 24, records: Some((48, 8)), instruction: (96, 2) },
+    frames: FrameLinks::Objects { frame: 24, records: Some((48, 8)), instruction: (96, 2) },
     code: Code { form: b't', ..OLD_CODE },
     ..V3_9
 };
@@ -126,7 +126,7 @@ const V3_10: Layout = Layout {
 const V3_11: Layout = Layout {
     key: 592,
     thread_id: 152,
-    frames: Frames::Inlined {
+    frames: FrameLinks::Inlined {
         innermost: Innermost::Record(56, 8, 16),
         previous: 48,
         code: 32,
@@ -142,7 +142,7 @@ const V3_11: Layout = Layout {
 const V3_12: Layout = Layout {
     key: 1544,
     thread_id: 136,
-    frames: Frames::Inlined {
+    frames: FrameLinks::Inlined {
         innermost: Innermost::Record(56, 0, 8),
         previous: 8,
         code: 0,
@@ -158,7 +158,7 @@ const V3_12: Layout = Layout {
 const V3_13: Layout = Layout {
     key: 2160,
     thread_id: 152,
-    frames: Frames::Inlined {
+    frames: FrameLinks::Inlined {
         innermost: Innermost::Frame(72),
         previous: 8,
         code: 0,

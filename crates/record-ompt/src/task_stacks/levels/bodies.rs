@@ -95,17 +95,17 @@ impl Levels {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::abi::{Data, Frame};
+    use crate::abi::{Data, OmptFrame};
     use crate::sampler::bounds::Bounds;
     use crate::sampler::code_map::CodeMap;
-    use crate::sampler::walk::Frames;
+    use crate::sampler::walk::StackFrames;
     use crate::task_stacks::levels::{Entry, IMPLICIT, INITIAL};
     use crate::task_stacks::undeferred::Undeferred;
     use crate::tool_data::{LEAGUE, ToolData};
     use core::ffi::c_int;
     use std::cell::RefCell;
 
-    type Known = (c_int, Data, Frame);
+    type Known = (c_int, Data, OmptFrame);
 
     thread_local! {
         /// The runtime's tasks on the stack, innermost first.
@@ -116,7 +116,7 @@ mod tests {
         ancestor: c_int,
         flags: *mut c_int,
         task: *mut *mut Data,
-        frame: *mut *mut Frame,
+        frame: *mut *mut OmptFrame,
         region: *mut *mut Data,
         _index: *mut c_int,
     ) -> c_int {
@@ -130,14 +130,14 @@ mod tests {
 
     fn task(kind: c_int, word: ToolData, exit: u64, enter: u64) -> Known {
         let at = |value| Data { value };
-        (kind, at(word.0), Frame { exit: at(exit), enter: at(enter), exit_flags: 0, enter_flags: 0 })
+        (kind, at(word.0), OmptFrame { exit: at(exit), enter: at(enter), exit_flags: 0, enter_flags: 0 })
     }
 
     /// Region and user frames of each level, for a stack of frames with the stack pointers 16, 32, … : 1xx
     /// are the program's, 2xx the runtime's.
     fn levels(addresses: &[u64], most: u32, tasks: Vec<Known>) -> Vec<(u32, Vec<u64>)> {
         let map = CodeMap::of(&[(100, 200, Owner::Program), (200, 300, Owner::Runtime)]);
-        let frames = Frames::of(addresses, |address| map.owner(address));
+        let frames = StackFrames::of(addresses, |address| map.owner(address));
         TASKS.set(tasks);
         let bounds = Bounds::everything();
         let stack = Stack {
