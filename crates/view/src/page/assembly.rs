@@ -133,7 +133,7 @@ impl Page {
 
     /// Samples by function, found once.
     fn sampled_code(&self) -> &Arc<SampledCode> {
-        self.sampled_code.get_or_init(|| Arc::new(self.new_sampled_code()))
+        self.derived.sampled_code.get_or_init(|| Arc::new(self.new_sampled_code()))
     }
 
     fn new_sampled_code(&self) -> SampledCode {

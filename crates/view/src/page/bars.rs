@@ -117,7 +117,7 @@ impl Page {
             }
             Arc::new(shared)
         };
-        self.shared_names.get_or_init(find).clone()
+        self.derived.shared_names.get_or_init(find).clone()
     }
 
     fn words(&self, keys: Vec<Key>) -> Vec<String> {

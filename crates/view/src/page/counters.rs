@@ -4,6 +4,7 @@ use super::Page;
 use super::background::apart;
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::sync::OnceLock;
 use taskscope_execution::lod::{Counter, Window};
 use taskscope_execution::{NO_TIME, TaskStatus};
 
@@ -84,14 +85,14 @@ impl Page {
             apart(|| count_lives(known.map(|((created, end), _)| (*created, *end)), end))
         };
         match kind {
-            CounterKind::ReadyTasks => self.ready_tasks.get_or_init(|| of_tasks(&tasks.began)),
-            CounterKind::LiveTasks => self.live_tasks.get_or_init(|| of_tasks(&tasks.ended)),
-            CounterKind::Queued(queue) => self.queued[queue].get_or_init(|| {
+            CounterKind::ReadyTasks => self.derived.ready_tasks.get_or_init(|| of_tasks(&tasks.began)),
+            CounterKind::LiveTasks => self.derived.live_tasks.get_or_init(|| of_tasks(&tasks.ended)),
+            CounterKind::Queued(queue) => self.queued()[queue].get_or_init(|| {
                 let operations = &self.queues.queues()[queue].operations;
                 let known = operations.iter().filter(|operation| operation.append > 0);
                 count_lives(known.map(|operation| (operation.append, operation.start)), end)
             }),
-            CounterKind::BytesInFlight => self.bytes_in_flight.get_or_init(|| {
+            CounterKind::BytesInFlight => self.derived.bytes_in_flight.get_or_init(|| {
                 // A part of a run lacks the messages that are received after it.
                 let messages = self.execution.whole().communication.messages.iter();
                 let known = messages.filter(|message| message.bytes != u64::MAX);
@@ -99,6 +100,11 @@ impl Page {
             }),
             CounterKind::Recorded(number) => &self.nested().counters[number].counter,
         }
+    }
+
+    fn queued(&self) -> &[OnceLock<Counter>] {
+        let none = || self.queues.queues().iter().map(|_| OnceLock::new()).collect();
+        self.derived.queued.get_or_init(none)
     }
 }
 

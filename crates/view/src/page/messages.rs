@@ -81,7 +81,7 @@ impl Page {
     /// Messages that a thread sent or received in a section, in order of their sending.
     pub(super) fn messages_of(&self, track: ThreadIndex, span: &Span) -> Vec<MessageFacts> {
         let messages = &self.execution.communication.messages;
-        let of_threads = self.messages.get_or_init(|| {
+        let of_threads = self.derived.messages.get_or_init(|| {
             let mut rows = vec![Vec::new(); self.execution.threads.len()];
             for (row, message) in (0..).zip(messages) {
                 for (thread, at) in [(message.sender, message.sent), (message.receiver, message.received)] {

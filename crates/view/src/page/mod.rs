@@ -10,6 +10,7 @@ mod bars;
 mod counters;
 mod critical_path;
 mod dependences;
+mod derived;
 mod flows;
 mod histograms;
 mod instances;
@@ -73,23 +74,22 @@ pub use tasks::{TaskFacts, TaskQuery};
 pub use types::TypeRows;
 pub use values::{ModelFamilies, ValueFacts, packed_model_rows};
 
-use crate::awaited::AwaitedObjects;
+use derived::Derived;
+
 use crate::call_paths::json::TableOptions;
 use crate::call_paths::{CallPaths, TOP_PATHS};
 use crate::findings::findings_of;
 use crate::report_json::Report;
 use crate::source_files::SourceRoots;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 use taskscope_analysis::call_paths::TaskContext;
 use taskscope_analysis::{Analysis, Problem};
-use taskscope_execution::lod::{Counter, Flags, Timeline};
+use taskscope_execution::lod::{Flags, Timeline};
 use taskscope_execution::{Execution, ThreadIndex, ThreadKind};
 use taskscope_session::Session;
 use taskscope_session::cache::Key;
-use taskscope_session::instrumentation::Views;
-use taskscope_session::model_views::ModelViews;
 
 /// Everything that pages show of one run.
 pub struct Page {
@@ -119,35 +119,10 @@ pub struct Page {
     key: Option<Key>,
     /// The thread of each stream, by its directory below the root.
     tracks_by_stream: FxHashMap<String, usize>,
-    models: OnceLock<Option<Arc<ModelViews>>>,
-    shown: OnceLock<Option<Arc<Views>>>,
-    nested: OnceLock<Arc<Nested>>,
-    ready_tasks: OnceLock<Counter>,
-    live_tasks: OnceLock<Counter>,
-    bytes_in_flight: OnceLock<Counter>,
-    awaited: OnceLock<Arc<AwaitedObjects>>,
-    /// Short names that several task types have.
-    shared_names: OnceLock<Arc<FxHashSet<String>>>,
-    dependences: OnceLock<Dependences>,
-    /// Rows of the calls of a communication library by thread, by begin.
-    calls: OnceLock<Vec<Vec<u32>>>,
-    /// Times and rows of messages by thread, in order.
-    messages: OnceLock<Vec<Vec<(u64, u32)>>>,
-    type_rows: OnceLock<TypeRows>,
-    queued: Vec<OnceLock<Counter>>,
-    /// Samples of functions.
-    sampled_code: OnceLock<Arc<sampled_code::SampledCode>>,
-    /// Files of the sites of the run, and those of its samples.
-    source_files: OnceLock<run_files::RunFiles>,
+    derived: Derived,
     /// Directories of source files.
     sources: SourceRoots,
-    /// The last highlighted matches.
-    highlighted: Mutex<Option<Arc<Matches>>>,
-    /// The last range that was reported, nanoseconds since the start of the trace, and its report.
-    last_part: Mutex<LastPart>,
 }
-
-type LastPart = Option<((u64, u64), Arc<Report>)>;
 
 /// The report, with call paths if samples were taken.
 fn report_with_paths(session: &Session, analysis: &Analysis, problems: &[Problem]) -> Report {
@@ -174,7 +149,7 @@ impl Page {
         if page.report.events <= nested::MAX_READ_EVENTS {
             page.nested();
         }
-        Page { type_rows: type_rows.into(), ..page }
+        Page { derived: Derived { type_rows: type_rows.into(), ..page.derived }, ..page }
     }
 
     fn analysed_while(
@@ -219,7 +194,6 @@ impl Page {
         let clocks = crate::info::clocks(&session);
         let findings = findings_of(&session, analysis);
         let queues = Queues::of(&session.devices, session.times);
-        let queued = queues.queues().iter().map(|_| OnceLock::new()).collect();
         let streams = session.streams.iter().map(|stream| (stream.path.clone(), stream.thread.index()));
         let tracks_by_stream = streams.collect();
         let execution = Arc::new(session.execution);
@@ -243,25 +217,9 @@ impl Page {
             root: session.root,
             key: None,
             tracks_by_stream,
-            models: OnceLock::new(),
-            shown: OnceLock::new(),
-            nested: OnceLock::new(),
+            derived: Derived::default(),
             execution,
-            ready_tasks: OnceLock::new(),
-            live_tasks: OnceLock::new(),
-            bytes_in_flight: OnceLock::new(),
-            awaited: OnceLock::new(),
-            shared_names: OnceLock::new(),
-            dependences: OnceLock::new(),
-            calls: OnceLock::new(),
-            messages: OnceLock::new(),
-            type_rows: OnceLock::new(),
-            queued,
-            sampled_code: OnceLock::new(),
-            source_files: OnceLock::new(),
             sources: SourceRoots::default(),
-            highlighted: Mutex::default(),
-            last_part: Mutex::default(),
         }
     }
 
@@ -273,10 +231,10 @@ impl Page {
 
     /// Cancels replays of the trace for views.
     pub fn stop(&self) {
-        if let Some(models) = self.models.get().and_then(|models| models.as_ref()) {
+        if let Some(models) = self.derived.models.get().and_then(|models| models.as_ref()) {
             models.stop();
         }
-        if let Some(shown) = self.shown.get().and_then(|shown| shown.as_ref()) {
+        if let Some(shown) = self.derived.shown.get().and_then(|shown| shown.as_ref()) {
             shown.stop();
         }
     }
@@ -324,7 +282,7 @@ impl Page {
 
     /// Dependences between tasks, computed on first use.
     pub fn dependences(&self) -> &Dependences {
-        self.dependences.get_or_init(|| Dependences::of(&self.execution))
+        self.derived.dependences.get_or_init(|| Dependences::of(&self.execution))
     }
 }
 

@@ -34,12 +34,12 @@ pub struct NestedList {
 impl Page {
     /// The nested sections; reads the trace on first use if its program is instrumented.
     pub fn nested(&self) -> &Arc<Nested> {
-        self.nested.get_or_init(|| Arc::new(self.new_nested()))
+        self.derived.nested.get_or_init(|| Arc::new(self.new_nested()))
     }
 
     /// The nested sections, if they are known already.
     pub(super) fn known_nested(&self) -> Option<&Nested> {
-        self.nested.get().map(Arc::as_ref)
+        self.derived.nested.get().map(Arc::as_ref)
     }
 
     fn new_nested(&self) -> Nested {

@@ -16,7 +16,7 @@ impl Page {
     /// # Errors
     /// Returns a sentence if the range is empty, or if the trace cannot be read or has changed since it was opened.
     pub fn report_of_range(&self, from: u64, to: u64) -> Result<Arc<Report>, String> {
-        let mut last = self.last_part.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut last = self.derived.last_part.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some((range, report)) = last.as_ref()
             && *range == (from, to)
         {

@@ -292,7 +292,7 @@ impl Page {
 
     /// The sections that contain a word or pass a filter, for highlighting. The last answer is cached.
     pub fn matches(&self, text: &str) -> Arc<Matches> {
-        let mut kept = self.highlighted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.derived.highlighted.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {
             Some(matches) if matches.text == text => matches.clone(),
             _ => {

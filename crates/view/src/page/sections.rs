@@ -316,7 +316,7 @@ impl Page {
     /// The call of a communication library that covers a section.
     pub(super) fn call_at(&self, track: ThreadIndex, span: &Span) -> Option<&MpiCall> {
         let calls = &self.execution.communication.calls;
-        let of_threads = self.calls.get_or_init(|| {
+        let of_threads = self.derived.calls.get_or_init(|| {
             let mut rows = vec![Vec::new(); self.execution.threads.len()];
             for (row, call) in (0..).zip(calls) {
                 if let Some(rows) = rows.get_mut(call.thread.index()) {

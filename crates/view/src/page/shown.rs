@@ -45,7 +45,7 @@ pub struct ShownView {
 impl Page {
     /// The views of the trace's instrumentation; `None` without a trace to replay.
     pub fn shown_views(&self) -> Option<&Arc<Views>> {
-        self.shown.get_or_init(|| Views::open(&self.root).ok().map(Arc::new)).as_ref()
+        self.derived.shown.get_or_init(|| Views::open(&self.root).ok().map(Arc::new)).as_ref()
     }
 
     /// A view; plays the trace if it was not yet.

@@ -205,7 +205,7 @@ impl Page {
 
     /// Files of the run: of its sites, resolved once, and of its samples.
     fn source_files(&self) -> &RunFiles {
-        self.source_files.get_or_init(|| {
+        self.derived.source_files.get_or_init(|| {
             let sites = self.execution.catalog.sites.len() as u32;
             let site_files: FxHashSet<String> = self.names.ask(move |places| {
                 (0..sites).filter_map(|site| places.code(SiteIndex(site)).frame.file.clone()).collect()

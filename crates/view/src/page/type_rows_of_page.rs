@@ -8,7 +8,7 @@ use taskscope_execution::lod::Window;
 impl Page {
     /// Time by task type, computed on first use.
     pub fn type_rows(&self) -> &TypeRows {
-        self.type_rows.get_or_init(|| self.new_type_rows())
+        self.derived.type_rows.get_or_init(|| self.new_type_rows())
     }
 
     pub(super) fn new_type_rows(&self) -> TypeRows {

@@ -99,7 +99,7 @@ impl Page {
             models.keep_files(self.key.clone(), ALL_AT_ONCE_EVENTS);
             Some(Arc::new(models))
         };
-        self.models.get_or_init(open).as_ref()
+        self.derived.models.get_or_init(open).as_ref()
     }
 
     /// A view of a model; plays the trace if it was not yet.
@@ -140,8 +140,9 @@ impl Page {
 
     /// The replayed fraction of the trace, while a request waits for a view of it.
     pub fn playing(&self) -> Option<f64> {
-        let of_models = self.models.get().and_then(Option::as_ref).and_then(|models| models.progress());
-        of_models.or_else(|| self.shown.get()?.as_ref()?.progress())
+        let of_models =
+            self.derived.models.get().and_then(Option::as_ref).and_then(|models| models.progress());
+        of_models.or_else(|| self.derived.shown.get()?.as_ref()?.progress())
     }
 
     /// The value of a row of a model's view at a time, or the next or previous value. Times are nanoseconds

@@ -35,7 +35,7 @@ struct Key {
 impl Page {
     /// Words for objects that threads wait for.
     pub(super) fn awaited(&self) -> Arc<AwaitedObjects> {
-        self.awaited.get_or_init(|| Arc::new(AwaitedObjects::of(&self.execution))).clone()
+        self.derived.awaited.get_or_init(|| Arc::new(AwaitedObjects::of(&self.execution))).clone()
     }
 
     /// The words for awaited objects.

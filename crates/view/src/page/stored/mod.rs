@@ -6,6 +6,7 @@
 mod rows;
 mod words;
 
+use super::derived::Derived;
 use super::{Instance, Names, Page, PathOfPage, Queue, Queues, time_of};
 use crate::report_json::Report;
 use crate::source_files::SourceRoots;
@@ -17,8 +18,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, OnceLock};
 use taskscope_execution::lod::{CLASSES, FlagRules, Flags, Pyramid, Timeline};
 use taskscope_execution::messages::{Communication, Rank};
 use taskscope_execution::{
@@ -351,7 +352,6 @@ impl Page {
             timeline.mark(i.thread, Flags::FINDING, vec![(i.start, i.end)]);
         }
         let execution = Arc::new(execution);
-        let queued = queues.iter().map(|_| OnceLock::new()).collect();
         let queues = Queues::new(queues);
         let time = time_of(&execution, &queues);
         let Header { report, critical_path, histograms, clocks, streams, .. } = cache.header;
@@ -369,24 +369,8 @@ impl Page {
             root: root.to_path_buf(),
             key: Some(key.clone()),
             tracks_by_stream: streams.into_iter().collect(),
-            models: OnceLock::new(),
-            shown: OnceLock::new(),
-            nested: OnceLock::new(),
-            ready_tasks: OnceLock::new(),
-            live_tasks: OnceLock::new(),
-            bytes_in_flight: OnceLock::new(),
-            awaited: OnceLock::new(),
-            shared_names: OnceLock::new(),
-            dependences: OnceLock::new(),
-            calls: OnceLock::new(),
-            messages: OnceLock::new(),
-            type_rows: OnceLock::new(),
-            queued,
-            sampled_code: OnceLock::new(),
-            source_files: OnceLock::new(),
+            derived: Derived::default(),
             sources: SourceRoots::default(),
-            highlighted: Mutex::default(),
-            last_part: Mutex::default(),
         })
     }
 }
