@@ -66,6 +66,7 @@ mod system_time;
 mod tables;
 mod task_tables;
 mod thread_waits;
+mod thread_waits_builder;
 mod track;
 mod track_builder;
 mod track_columns;
