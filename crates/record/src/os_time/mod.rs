@@ -30,6 +30,7 @@ mod schedstat;
 mod side_file;
 mod stops;
 mod switches;
+mod watched;
 
 use crate::clock;
 use crate::cpus::Mask;
@@ -41,7 +42,7 @@ use alive::{Alive, BEAT};
 use cpu_watch::CpuWatch;
 use leaver::Leaver;
 use off_cpu::{Kind, OffCpu};
-use schedstat::{Periods, Schedstat, Sums};
+use schedstat::{Periods, Sums};
 use side_file::SideFile;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -50,6 +51,7 @@ use std::time::{Duration, Instant};
 pub use stops::Stops;
 use switches::Switches;
 use taskscope_event::models::system;
+use watched::{Source, Watched};
 
 /// The environment variable with the method: `auto` (the default), `switches`, `schedstat` or `off`.
 pub const OS_TIME_VARIABLE: &str = "TASKSCOPE_OS_TIME";
@@ -82,137 +84,6 @@ const PAUSE_PER_ROUND: u32 = 100;
 const NAMES_APART: Duration = Duration::from_millis(100);
 /// More threads' names are not stored before the threads end.
 const MAX_NAMES: usize = 4096;
-
-/// Source of a thread's times off the CPU.
-enum Source {
-    Switches(Switches),
-    Periods(Periods),
-    /// The thread has detached; whether sums over periods were read. Intervals that are not written yet follow in order.
-    Left {
-        summed: bool,
-    },
-}
-
-struct Watched {
-    os_tid: i32,
-    /// Id in the trace.
-    tid: i64,
-    /// Number in the side stream; `None` until it is written there.
-    number: Option<u32>,
-    /// Sums as it began: at the fork, or as it attached.
-    began: Option<Sums>,
-    /// Sums as it attached.
-    attached: Option<Sums>,
-    /// None until the housekeeping thread has opened it.
-    source: Option<Source>,
-    /// Intervals that ended after the round's begin, to be written next.
-    coming: Vec<OffCpu>,
-    /// Missing records, not written yet.
-    missing: u64,
-    /// Sums at the begin and the end.
-    totals: [Option<Sums>; 2],
-    /// Blocked intervals that are in sums only.
-    coalesced: u64,
-}
-
-impl Watched {
-    /// A thread that is attached now. The kernel's sums of a forked child's first thread begin at the fork.
-    fn new(os_tid: i32, tid: i64, forked_at: Option<u64>) -> Watched {
-        let mut coming = Vec::new();
-        let now = Schedstat::of(os_tid).read();
-        let at_fork = forked_at.filter(|_| now.is_some()).map(|at| Sums { at, on_cpu: 0, run_delay: 0 });
-        let since_fork = at_fork.and_then(|at_fork| Periods::of(os_tid, Some(at_fork)));
-        let attached = match since_fork {
-            // The time before the thread was attached is a period of its own.
-            Some(mut periods) => {
-                periods.read(&mut coming);
-                Some(periods.sums())
-            }
-            None => now,
-        };
-        Watched {
-            os_tid,
-            tid,
-            number: None,
-            began: at_fork.or(attached),
-            attached,
-            source: None,
-            coming,
-            missing: 0,
-            totals: [None; 2],
-            coalesced: 0,
-        }
-    }
-
-    /// Reads the intervals that have ended since the last reading, and those open at `now`. Returns the
-    /// number of missing records.
-    fn read(&mut self, now: u64) -> u64 {
-        match &mut self.source {
-            Some(Source::Switches(switches)) => switches.read(now, &mut self.coming),
-            Some(Source::Periods(periods)) => {
-                periods.read(&mut self.coming);
-                0
-            }
-            Some(Source::Left { .. }) | None => 0,
-        }
-    }
-
-    /// Sets the source, and reads the time before it.
-    fn begin(&mut self, source: Source) {
-        self.totals[0] = self.began;
-        self.source = Some(source);
-        self.missing += self.read(0);
-    }
-
-    /// Reads for the last time, and closes the source.
-    fn leave(&mut self) {
-        let summed = self.has_sums();
-        match &mut self.source {
-            Some(Source::Switches(switches)) => {
-                self.missing += switches.read_last(&mut self.coming);
-                (self.totals[1], self.coalesced) = (switches.sums(), switches.coalesced);
-            }
-            Some(Source::Periods(periods)) => {
-                periods.read_last(&mut self.coming);
-                self.totals[1] = Some(periods.sums());
-            }
-            // It ends before the housekeeping thread has reached it.
-            None => {
-                let Some(mut periods) = Periods::of(self.os_tid, self.attached) else { return };
-                periods.read_last(&mut self.coming);
-                self.totals = [self.began, Some(periods.sums())];
-            }
-            Some(Source::Left { .. }) => return,
-        }
-        self.source = Some(Source::Left { summed });
-    }
-
-    /// Whether all of it has been written.
-    fn is_done(&self) -> bool {
-        self.has_left() && self.coming.is_empty()
-    }
-
-    /// Ids in the system and in the trace.
-    fn ids(&self) -> (i32, i64) {
-        (self.os_tid, self.tid)
-    }
-
-    fn has_left(&self) -> bool {
-        matches!(self.source, Some(Source::Left { .. }))
-    }
-
-    fn has_sums(&self) -> bool {
-        matches!(self.source, Some(Source::Periods(_) | Source::Left { summed: true }))
-    }
-
-    /// Thousandths of its ring in use at the last reading.
-    fn filled(&self) -> u32 {
-        match &self.source {
-            Some(Source::Switches(switches)) => switches.filled,
-            _ => 0,
-        }
-    }
-}
 
 #[derive(Default)]
 struct State {
