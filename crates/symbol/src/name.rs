@@ -1,6 +1,14 @@
 //! Names of functions as their authors wrote them.
 
-use std::borrow::Cow;
+mod abbreviated;
+mod cython;
+mod parts;
+
+pub use abbreviated::abbreviated;
+pub use parts::{are_of_one_template, own_name, without_parameters};
+
+use cython::cython_name;
+use parts::{parts_of, without_result};
 
 /// A linkage name without C++, Rust or Cython mangling; other names as they are.
 pub fn demangle(name: &str) -> String {
@@ -16,53 +24,6 @@ pub fn demangle(name: &str) -> String {
         }
     }
     cython_name(name).unwrap_or_else(|| name.to_string())
-}
-
-/// `sklearn.utils.murmurhash.hash_all` for `__pyx_pw_7sklearn_5utils_10murmurhash_3hash_all`: the qualified name of a
-/// function in a module made by Cython. Suffixes for copies of the function stay.
-///
-/// The module's name is a list of parts, each after its length and before `_`. In functions for Python (`pw`: wrapper,
-/// `pf`: body) and generators, a number that distinguishes functions of one name precedes the function's own name.
-fn cython_name(name: &str) -> Option<String> {
-    /// Prefixes of names, and whether a number precedes the function's own name.
-    const KINDS: [(&str, bool); 4] = [("pw_", true), ("pf_", true), ("gb_", true), ("f_", false)];
-    let mut rest = name.strip_prefix("__pyx_")?;
-    // A function of a fused type has a copy for each combination of types.
-    while let Some(numbered) = rest.strip_prefix("fuse_") {
-        rest = numbered.trim_start_matches(|c: char| c.is_ascii_digit() || c == '_').strip_prefix("pyx_")?;
-    }
-    let (mut rest, is_numbered) =
-        KINDS.iter().find_map(|(mark, is_numbered)| Some((rest.strip_prefix(mark)?, *is_numbered)))?;
-    let mut parts = Vec::new();
-    let mut own = None;
-    while let Some((part, inner)) = part_of_cython(rest) {
-        parts.push(part);
-        rest = inner;
-        // A number may be the length of the following text by chance.
-        let unnumbered = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-        if !is_numbered {
-            own = Some((parts.len(), rest));
-        } else if unnumbered.len() < rest.len() {
-            own = Some((parts.len(), unnumbered));
-        }
-    }
-    let (modules, mut function) = own?;
-    // Functions of fused types repeat the mark before their own name.
-    if let Some(numbered) = function.strip_prefix("__pyx_fuse_") {
-        function = numbered.trim_start_matches(|c: char| c.is_ascii_digit() || c == '_');
-    }
-    parts.truncate(modules);
-    parts.push(Some(function).filter(|function| !function.is_empty())?);
-    Some(parts.join("."))
-}
-
-/// `sklearn` and the rest, for `7sklearn_5utils_…`.
-fn part_of_cython(text: &str) -> Option<(&str, &str)> {
-    let digits = text.find(|c: char| !c.is_ascii_digit())?;
-    let (length, text) = text.split_at(digits);
-    let (part, rest) = text.split_at_checked(length.parse().ok()?)?;
-    let rest = rest.strip_prefix('_').filter(|rest| !rest.is_empty() && !part.is_empty())?;
-    Some((part, rest))
 }
 
 /// Suffixes and replacements of a function's name for the outlined body of an OpenMP construct: clang's
@@ -157,169 +118,6 @@ pub fn user_function(name: &str) -> Option<String> {
     (!base.is_empty()).then(|| demangle(base))
 }
 
-/// Whether two functions are the same but for the arguments of templates.
-pub fn are_of_one_template(one: &str, other: &str) -> bool {
-    parts_of(&without_parameters(one)) == parts_of(&without_parameters(other))
-}
-
-/// A function's name without its parameters and those of the functions that it is written in, for a table:
-/// `ns::solve<double>` of `ns::solve<double>(int, double*)`, `f::{lambda(int)#1}::operator()` of
-/// `f(long)::{lambda(int)#1}::operator()(int) const`.
-pub fn without_parameters(name: &str) -> Cow<'_, str> {
-    const SCOPE: &str = "::";
-    // The functions before the rest, which is in them.
-    let mut scopes = String::new();
-    let mut rest = name;
-    while let Some((start, end)) = parameters_of(rest) {
-        let behind = &rest[end..];
-        let Some(at) = behind.find(SCOPE).filter(|at| QUALIFIERS.contains(&behind[..*at].trim())) else {
-            rest = &rest[..start];
-            break;
-        };
-        scopes.extend([&rest[..start], SCOPE]);
-        rest = &behind[at + SCOPE.len()..];
-    }
-    if scopes.is_empty() { Cow::Borrowed(rest) } else { Cow::Owned(scopes + rest) }
-}
-
-/// Whether a text ends in an `operator` and the symbols of one, as `operator<<` or `operator-` do.
-fn ends_in_operator(text: &str) -> bool {
-    /// Symbols of the longest one, `<=>`.
-    const MAX_SYMBOLS: usize = 3;
-    let last = text.bytes().rev().take(MAX_SYMBOLS);
-    let symbols = last.take_while(|byte| b"<>-=".contains(byte)).count();
-    text[..text.len() - symbols].ends_with("operator")
-}
-
-/// A C++ name as users write it: without arguments of the standard library's templates that are defaults, and without the
-/// library's inner namespaces. Of a name that is still long, long lists of arguments are `<…>`.
-pub fn abbreviated(name: &str) -> Cow<'_, str> {
-    /// Maximum length in characters.
-    const MAX_NAME: usize = 72;
-    if !name.contains('<') && !name.contains("std::__") {
-        return Cow::Borrowed(name);
-    }
-    let plain = name.replace("std::__cxx11::", "std::").replace("std::__1::", "std::");
-    let usual = Arguments { text: &plain, at: 0, collapse: false }.rewritten(0);
-    if usual.chars().count() <= MAX_NAME {
-        return Cow::Owned(usual);
-    }
-    Cow::Owned(Arguments { text: &usual, at: 0, collapse: true }.rewritten(0))
-}
-
-/// Rewrites the template arguments in a name.
-struct Arguments<'a> {
-    text: &'a str,
-    /// Bytes that were read.
-    at: usize,
-    /// Whether long lists become `<…>`.
-    collapse: bool,
-}
-
-impl Arguments<'_> {
-    /// Deeper ones are left as they are.
-    const MAX_DEPTH: u32 = 48;
-    /// Longer lists are collapsed, in bytes.
-    const MAX_LIST: usize = 24;
-
-    /// The text up to the end of an argument at this depth; all of it at depth 0.
-    fn rewritten(&mut self, depth: u32) -> String {
-        let mut out = String::new();
-        let mut parentheses = 0_i32;
-        while let Some(character) = self.text[self.at..].chars().next() {
-            let in_operator = ends_in_operator(&out);
-            match character {
-                '<' if !in_operator && depth < Arguments::MAX_DEPTH => {
-                    self.at += 1;
-                    let list = self.list(depth + 1, &out);
-                    if list == "char" && out.ends_with("std::basic_string") {
-                        out.truncate(out.len() - "basic_string".len());
-                        out.push_str("string");
-                    } else {
-                        let is_long = self.collapse && list.len() > Arguments::MAX_LIST;
-                        out.extend(["<", if is_long { "…" } else { &list }, ">"]);
-                    }
-                    continue;
-                }
-                '>' | ',' if depth > 0 && parentheses <= 0 && !in_operator && !out.ends_with('-') => break,
-                '(' | '{' | '[' => parentheses += 1,
-                ')' | '}' | ']' => parentheses -= 1,
-                _ => {}
-            }
-            out.push(character);
-            self.at += character.len_utf8();
-        }
-        out
-    }
-
-    /// The arguments up to the closing bracket, without those at the end that are defaults of the template `of`.
-    fn list(&mut self, depth: u32, of: &str) -> String {
-        const DEFAULTS: [&str; 6] = [
-            "std::allocator<",
-            "std::less<",
-            "std::char_traits<",
-            "std::default_delete<",
-            "std::hash<",
-            "std::equal_to<",
-        ];
-        let mut all: Vec<String> = Vec::new();
-        loop {
-            all.push(self.rewritten(depth).trim().to_string());
-            let end = self.text[self.at..].chars().next();
-            self.at += usize::from(end.is_some());
-            if end != Some(',') {
-                break;
-            }
-        }
-        let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':');
-        let is_standard = of[of.trim_end_matches(is_of_name).len()..].starts_with("std::");
-        let is_default = |argument: &String| DEFAULTS.iter().any(|default| argument.starts_with(default));
-        while is_standard && all.len() > 1 && all.last().is_some_and(is_default) {
-            all.pop();
-        }
-        all.join(", ")
-    }
-}
-
-/// Qualifiers that may follow a function's parameters before the name of an inner function.
-const QUALIFIERS: [&str; 6] = ["", "const", "&", "&&", "const &", "const&&"];
-
-/// A function's name without scopes, parameters and arguments of templates: `solve` of `ns::Solver<int>::solve<double>(int)`.
-pub fn own_name(name: &str) -> String {
-    parts_of(&without_parameters(name)).last().map_or_else(String::new, |own| own.to_string())
-}
-
-/// Begin and end of the first list of parameters, outside of template arguments.
-fn parameters_of(name: &str) -> Option<(usize, usize)> {
-    let (mut depth, mut start, mut parentheses) = (0_i32, None, 0_i32);
-    // The brackets of `operator<`, `operator->` and `operator<<` are none.
-    let after_operator = |at: usize| ends_in_operator(&name[..at]);
-    for (at, character) in name.char_indices() {
-        match character {
-            '(' if parentheses > 0 => parentheses += 1,
-            ')' if parentheses > 1 => parentheses -= 1,
-            ')' if parentheses == 1 => return start.map(|start| (start, at + 1)),
-            _ if parentheses > 0 => {}
-            // gcc's `{lambda(int)#1}`, Rust's `{closure#0}`.
-            '{' => depth += 1,
-            '}' => depth -= 1,
-            '<' if !after_operator(at) => depth += 1,
-            '>' if !name[..at].ends_with('-') && !after_operator(at) => depth -= 1,
-            // `operator()` and `(anonymous namespace)::f` begin with a parenthesis of their own.
-            '(' if depth == 0
-                && at > 0
-                && !name[..at].ends_with("operator")
-                && !name[at..].starts_with("(anonymous") =>
-            {
-                (start, parentheses) = (Some(at), 1);
-            }
-            _ => {}
-        }
-    }
-    // One that does not end: a name that was cut.
-    start.map(|start| (start, name.len()))
-}
-
 /// Whether a function of this name takes a lock for the one that calls it: a constructor (of a guard), or a method that
 /// is called so.
 pub fn acquires_for_its_caller(name: &str) -> bool {
@@ -363,45 +161,6 @@ pub fn is_of_language_library(name: &str) -> bool {
 pub fn is_python_interpreter(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.starts_with("libpython3") || name.starts_with("python3")
-}
-
-/// A function's name without the type of its result, which those of templates begin with.
-fn without_result(name: &str) -> &str {
-    let mut depth = 0_i32;
-    let mut begin = 0;
-    for (at, character) in name.char_indices() {
-        match character {
-            '<' | '(' | '{' | '[' => depth += 1,
-            '>' | ')' | '}' | ']' => depth -= 1,
-            // Not the operator of a conversion, nor a qualified type of Rust.
-            ' ' if depth == 0 && !name[..at].ends_with("operator") => begin = at + 1,
-            _ => {}
-        }
-    }
-    &name[begin..]
-}
-
-/// The parts between the `::` of a name, without template arguments: `a`, `B`, `f` for `a::B<c::D>::f<int>`.
-fn parts_of(name: &str) -> Vec<&str> {
-    let (mut parts, mut begin, mut depth, mut end) = (Vec::new(), 0, 0_i32, None);
-    for (at, character) in name.char_indices() {
-        match character {
-            '<' => {
-                end = end.or((depth == 0).then_some(at));
-                depth += 1;
-            }
-            '>' => depth -= 1,
-            ':' if depth == 0 => {
-                if begin < at {
-                    parts.push(&name[begin..end.unwrap_or(at)]);
-                }
-                (begin, end) = (at + 1, None);
-            }
-            _ => {}
-        }
-    }
-    parts.push(&name[begin..end.unwrap_or(name.len())]);
-    parts
 }
 
 #[cfg(test)]
