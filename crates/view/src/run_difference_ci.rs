@@ -35,8 +35,8 @@ impl RunDifferenceReport {
         };
         let _ = writeln!(out, "### taskscope: {result}\n");
         for (label, set) in [("before", &self.before), ("after", &self.after)] {
-            let runs = if set.runs == 1 { "run" } else { "runs" };
-            let _ = writeln!(out, "- {label}: {} ({} {runs})", cell(&set.name), set.runs);
+            let _ =
+                writeln!(out, "- {label}: {} ({})", cell(&set.name), format::counted(set.runs as u64, "run"));
         }
         for fact in self.run.iter().filter(|fact| fact.changed == Some(true)) {
             let [before, after] =
