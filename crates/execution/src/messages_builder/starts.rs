@@ -86,8 +86,10 @@ mod tests {
 
     const INIT: u32 = function_number("Init");
 
-    /// Calls of `MPI_Init`: rank, number of ranks as the launcher told them, begin, end if it ended, the library's rank if it told one.
-    fn job(calls: &[(u32, u32, u64, Option<(u64, u32)>)]) -> Communication {
+    /// A call of `MPI_Init`: rank and number of ranks as the launcher told them, begin; if it ended, its end and the library's rank.
+    type Init = (u32, u32, u64, Option<(u64, u32)>);
+
+    fn job(calls: &[Init]) -> Communication {
         let mut builder = MessagesBuilder::default();
         for (row, (rank, ranks, begin, end)) in (0..).zip(calls) {
             let mut change = |at, change| builder.change(ThreadIndex(row), ProcessIndex(row), at, change);
