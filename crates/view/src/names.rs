@@ -60,6 +60,15 @@ pub(crate) fn pid_of_site(session: &Session, site: SiteIndex) -> Option<i64> {
     execution.processes.get(process.index()).map(|process| process.pid)
 }
 
+/// A thread's name and id; without a name, `thread 4021`.
+pub fn thread_or_id(execution: &Execution, thread: ThreadIndex) -> String {
+    match execution.threads.get(thread.index()) {
+        None => "a thread".to_owned(),
+        Some(row) if row.name.is_empty() => format!("thread {}", row.tid),
+        Some(row) => format!("{} ({})", row.name, row.tid),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,14 +83,5 @@ mod tests {
             reasons[1].starts_with("a.so has no debug information")
                 && reasons[1].ends_with("; 2 other files, too")
         );
-    }
-}
-
-/// A thread's name and id; without a name, `thread 4021`.
-pub fn thread_or_id(execution: &Execution, thread: ThreadIndex) -> String {
-    match execution.threads.get(thread.index()) {
-        None => "a thread".to_owned(),
-        Some(row) if row.name.is_empty() => format!("thread {}", row.tid),
-        Some(row) => format!("{} ({})", row.name, row.tid),
     }
 }
