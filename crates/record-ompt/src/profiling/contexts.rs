@@ -19,6 +19,9 @@ const MAX_CONTEXTS: usize = 1 << 16;
 const NESTED_REGIONS: usize = 8;
 const REMEMBERED: usize = 64;
 
+/// A place to charge: context, and path in it.
+pub type ChargedPath = (u32, u32);
+
 struct All {
     /// Creator's context and path of context n + 1.
     list: Vec<(u32, u32)>,

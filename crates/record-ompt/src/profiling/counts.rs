@@ -2,14 +2,14 @@
 
 use taskscope_profile::{Frame, FrameKind, Marker, Metric, NodeId, ROOT, Tree};
 
-use super::contexts::{Contexts, body_of, descend, descend_path, expand};
+use super::contexts::{ChargedPath, Contexts, body_of, descend, descend_path, expand};
 use super::idleness::Charge;
-use super::locks::{Blame, ChargedPath};
+use super::locks::Blame;
 use super::places::Places;
-use super::recent::Sampled;
+use super::recent::{Sampled, Use};
 use super::rows::Sums;
 use super::samples::place_of_context;
-use super::waits::Settled;
+use super::waits::{Owed, Settled};
 
 /// Paths and values between two collections.
 const NODES: usize = 2048;
@@ -92,11 +92,20 @@ impl Counts {
         }
         self.blame(kind, settled.blame);
         self.give_unattributed(kind, settled.unattributed);
-        if let Some((owed, work)) = settled.for_work {
-            let mut left = owed;
-            for (sample, part) in work.parts() {
-                let node = node_of_sample(&mut self.tree, sample);
-                self.tree.add(node, Metric::given(kind), part.take_from(&mut left));
+        if let Some(Owed { ns, to, waits }) = settled.for_last {
+            let mut left = ns;
+            for (used, part) in to.parts_during(waits) {
+                let ns = part.take_from(&mut left);
+                let node = match used {
+                    _ if ns == 0 => continue,
+                    Use::Work(sample) => node_of_sample(&mut self.tree, sample),
+                    Use::Awaited(Some(place)) => self.node_of((place, None)),
+                    Use::Awaited(None) => {
+                        self.give_unattributed(kind, ns);
+                        continue;
+                    }
+                };
+                self.tree.add(node, Metric::given(kind), ns);
             }
         }
     }

@@ -336,7 +336,7 @@ impl Moment<'_> {
         }
     }
 
-    /// Samples of the handler since the last synchronisation. The handler does not change them during a
+    /// Use of the thread's time since its last barrier. The handler does not change them during a
     /// callback.
     fn recent(&self) -> Option<&Recent> {
         Some(self.thread.sampler.as_ref()?.recent())
@@ -349,6 +349,7 @@ impl Moment<'_> {
 
     /// Makes the thread a member of a team, without samples so far.
     fn begin_recent(&mut self) {
+        let at = self.at;
         let Some((follower, sampler)) = self.followed_and_sampled() else { return };
         if let Some(depth) = follower.members.len().checked_sub(1) {
             if follower.outer.len() <= depth {
@@ -356,7 +357,7 @@ impl Moment<'_> {
             }
             follower.outer.get_mut(depth).into_iter().for_each(|outer| outer.copy(sampler.recent()));
         }
-        sampler.recent_mut().clear();
+        sampler.recent_mut().clear(at);
     }
 
     /// Ends its membership: for the enclosing team, all its time in the team is work.
@@ -371,12 +372,13 @@ impl Moment<'_> {
 
     /// The thread has been synchronised with its team, but not with those around that.
     fn clear_recent(&mut self) {
+        let at = self.at;
         let Some((follower, sampler)) = self.followed_and_sampled() else { return };
         let depth = follower.members.len().checked_sub(2);
         if let Some(outer) = depth.and_then(|depth| follower.outer.get_mut(depth)) {
             outer.absorb(sampler.recent());
         }
-        sampler.recent_mut().clear();
+        sampler.recent_mut().clear(at);
     }
 
     /// The innermost wait is over.
@@ -402,15 +404,27 @@ impl Moment<'_> {
             0 => 0,
             _ => self.path_here(codeptr as *const core::ffi::c_void, self.thread.exit_here()),
         };
+        let for_tasks = matches!(kind, Marker::Taskwait | Marker::Taskgroup | Marker::TaskwaitDepend);
         let at = self.at;
-        if let Some(Follower { waits, counted, role, members, .. }) = self.thread.profile.as_deref_mut() {
+        let Thread { profile, sampler, .. } = &mut *self.thread;
+        if let Some(Follower { waits, counted, role, members, .. }) = profile.as_deref_mut() {
+            let recent = sampler.as_deref_mut().map(ThreadSampler::recent_mut);
+            // Outside of teams, its samples belong to the threads that idle meanwhile.
+            let recent = recent.filter(|_| for_tasks && !members.is_empty());
             waits.end(|wait, settled| {
                 let place = (wait.context, path);
                 // A device works for the construct that waits for it.
                 let own = [Blame { place: Some(place), ns: wait.taken }];
-                let by_device = Settled { unattributed: 0, blame: &own, for_work: None };
+                let by_device = Settled { unattributed: 0, blame: &own, for_last: None };
                 let settled = if kind == Marker::Target { &by_device } else { settled };
                 counted.counts.count(|counts| counts.waited(kind, place, wait.taken, settled));
+                if let Some(recent) = recent {
+                    // Who waits for this thread waited for these tasks.
+                    let rest = Blame { place: None, ns: settled.unattributed };
+                    for part in settled.blame.iter().chain([&rest]) {
+                        recent.add_awaited(part.place, part.ns, wait.span(at));
+                    }
+                }
                 if kind == Marker::Target
                     && members.is_empty()
                     && let Some(charge) = role.device_worked(wait.taken, at, place)
@@ -419,10 +433,7 @@ impl Moment<'_> {
                 }
             });
         }
-        // Outside of teams, its samples belong to the threads that idle meanwhile.
-        let for_tasks = matches!(kind, Marker::Taskwait | Marker::Taskgroup | Marker::TaskwaitDepend);
-        let in_team = self.thread.profile.as_ref().is_some_and(|follower| !follower.members.is_empty());
-        if barrier.is_some() || for_tasks && in_team {
+        if barrier.is_some() {
             self.clear_recent();
         }
     }
@@ -615,7 +626,7 @@ fn count_lock_wait(
     blame: &[Blame],
 ) {
     if waited >= MIN_WAIT_NS {
-        let settled = Settled { unattributed: 0, blame, for_work: None };
+        let settled = Settled { unattributed: 0, blame, for_last: None };
         counts.waited(kind, (context, path), waited, &settled);
     } else if waited > 0 {
         counts.waited_shortly((kind, context, codeptr), waited);

@@ -23,7 +23,7 @@ pub struct Follower {
     pub(super) held: Held,
     /// Teams that it is a member of, innermost last.
     pub(super) members: Vec<Membership>,
-    /// For each membership but the innermost: the thread's samples since its last synchronisation with that
+    /// For each membership but the innermost: the use of the thread's time since its last barrier in that
     /// team.
     pub(super) outer: Vec<Box<Recent>>,
     /// For regions that it forks.

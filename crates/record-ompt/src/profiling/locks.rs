@@ -23,6 +23,7 @@ use rustc_hash::FxHashMap;
 use taskscope_profile::Marker;
 
 use super::account::Account;
+use super::contexts::ChargedPath;
 use super::workers::{self, Workers};
 
 /// Waits below this have no cause.
@@ -32,9 +33,6 @@ const HOLDERS: usize = 32;
 const SHARDS: usize = 64;
 /// Locks that a shard remembers.
 const LOCKS: usize = 4096;
-
-/// A place to charge: context, and path in it.
-pub type ChargedPath = (u32, u32);
 
 #[derive(Default)]
 struct Lock {

@@ -8,7 +8,7 @@ use taskscope_profile::{Marker, Tree};
 use super::counts::Counts;
 use super::locks::{Blame, MIN_WAIT_NS};
 use super::teams::{self, JOIN, Team};
-use super::waits::Settled;
+use super::waits::{Owed, Settled};
 use super::workers::Workers;
 
 /// Adds such waits of all threads, as the threads will count them. Waits counted before are already
@@ -39,14 +39,15 @@ fn count(counts: &mut Counts, team: &Team, since: u64, over: u64) {
     // All members are in the region's context.
     let place = (last.context, 0);
     let charged = [Blame { place: Some((last.context, last.path)), ns: pending }];
-    let (blame, for_work) = match last.work() {
-        Some(work) => (&[][..], Some((pending, work))),
+    let waits = [(since, since + all_here)];
+    let (blame, for_last) = match last.work() {
+        Some(to) => (&[][..], Some(Owed { ns: pending, to, waits: &waits })),
         None => (&charged[..], None),
     };
     counts.waited(
         Marker::JoinBarrier,
         place,
         taken,
-        &Settled { unattributed: taken - pending, blame, for_work },
+        &Settled { unattributed: taken - pending, blame, for_last },
     );
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   member 0   ──────┤ waits          │             each member stores its arrival time, and the use of
-//!   member 1   ──────────────┤ waits  │             its time since its last synchronisation
+//!   member 1   ──────────────┤ waits  │             its time since its last barrier
 //!   member 2   ────────────────────┤  │             the latest arrival is the last: the cause of all
 //!                            last ─┘  └ released    waiting until then
 //! ```
@@ -29,20 +29,20 @@ pub struct Arrival {
     /// Its context, and the path to the barrier in it.
     pub context: u32,
     pub path: u32,
-    /// Samples since its last synchronisation, in memory that most members never need.
+    /// Its use of time since its last barrier, in memory that most members never need.
     work: Option<Box<Recent>>,
 }
 
 impl Arrival {
-    /// Takes the samples over.
+    /// Takes the use of its time over.
     pub fn set_work(&mut self, recent: Option<&Recent>) {
         match recent.filter(|recent| !recent.is_empty()) {
             Some(recent) => self.work.get_or_insert_default().copy(recent),
-            None => self.work.iter_mut().for_each(|work| work.clear()),
+            None => self.work.iter_mut().for_each(|work| work.clear(0)),
         }
     }
 
-    /// The samples, if there are any.
+    /// The use of its time, if it is known.
     pub fn work(&self) -> Option<&Recent> {
         self.work.as_deref().filter(|work| !work.is_empty())
     }

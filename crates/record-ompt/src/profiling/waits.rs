@@ -6,7 +6,7 @@
 //! ```
 //! | wait | charged is |
 //! | --- | --- |
-//! | barrier | until the last arrives, that one: its samples since its last synchronisation, else its path to the barrier; then the team's running tasks |
+//! | barrier | until the last arrives, that one: what it did and waited for meanwhile (`recent`), else its path to the barrier; then the team's running tasks |
 //! | device construct | itself: the device works for it |
 //! | taskwait, taskgroup | the children that run when a part ends, in equal shares; else the one that ended last |
 //! | taskwait depend | the child that ended last; else those that run |
@@ -18,9 +18,9 @@
 use taskscope_profile::Marker;
 
 use super::account::Account;
-use super::contexts;
-use super::locks::{Blame, ChargedPath, MIN_WAIT_NS};
-use super::recent::Recent;
+use super::contexts::{self, ChargedPath};
+use super::locks::{Blame, MIN_WAIT_NS};
+use super::recent::{Recent, Span};
 use super::teams::{self, Team};
 use super::workers::{self, Workers};
 
@@ -30,6 +30,9 @@ pub const MIN_PART_NS: u64 = 2_000;
 
 /// Value of [`Waits::depth`] without a wait.
 pub const NO_WAIT: usize = u32::MAX as usize;
+
+/// Spans that a wait for the last to arrive remembers; the last one covers all further ones.
+const MAX_SPANS: usize = 64;
 
 /// [`Wait::since`] while a task runs inside: no time has passed since then.
 const INTERRUPTED: u64 = u64::MAX;
@@ -54,13 +57,16 @@ pub struct Wait {
     pub taken: u64,
     /// The part of that for the last member to arrive, which is not known yet.
     pending: u64,
+    /// Start of the first part that may have a cause.
+    long_since: u64,
     /// Return address of the waiting call; 0 if unknown.
     pub codeptr: u64,
     pub barrier: Option<InTeam>,
     /// Context of the waiting task.
     pub context: u32,
-    /// Index of its first entry in the blame of all waits.
+    /// Index of its first entry in the blame of all waits, and in their spans.
     blame_from: u32,
+    spans_from: u32,
     /// [`Waits::depth`] without it.
     outer: u32,
     pub kind: Marker,
@@ -68,18 +74,20 @@ pub struct Wait {
     is_long: bool,
 }
 
-/// Open waits of a thread, innermost last, with their blame: that of the innermost is at the end.
+/// Open waits of a thread, innermost last, with their blame and spans: those of the innermost are at the end.
 #[repr(C)]
 pub struct Waits {
     /// Depth of the innermost wait, which every callback of small tasks reads.
     depth: u32,
     list: Vec<Wait>,
     blame: Vec<Blame>,
+    /// When they waited for the last to arrive, but for parts without a cause.
+    spans: Vec<Span>,
 }
 
 impl Default for Waits {
     fn default() -> Self {
-        Waits { list: Vec::new(), blame: Vec::new(), depth: NO_WAIT as u32 }
+        Waits { list: Vec::new(), blame: Vec::new(), spans: Vec::new(), depth: NO_WAIT as u32 }
     }
 }
 
@@ -87,8 +95,17 @@ impl Default for Waits {
 pub struct Settled<'a> {
     pub unattributed: u64,
     pub blame: &'a [Blame],
-    /// Charge for the work of the last member to arrive, in shares by weight.
-    pub for_work: Option<(u64, &'a Recent)>,
+    /// Charge for the last member to arrive.
+    pub for_last: Option<Owed<'a>>,
+}
+
+/// A charge for the use of another thread's time.
+#[derive(Clone, Copy)]
+pub struct Owed<'a> {
+    pub ns: u64,
+    pub to: &'a Recent,
+    /// When it was waited for.
+    pub waits: &'a [Span],
 }
 
 impl Waits {
@@ -184,9 +201,23 @@ impl Waits {
 
     #[inline(always)]
     fn begun(&self, kind: Marker, at: u64, (context, codeptr): (u32, u64)) -> Wait {
-        let (blame_from, outer) = (self.blame.len() as u32, self.depth);
-        let (taken, pending, barrier, is_long) = (0, 0, None, false);
-        Wait { since: at, taken, pending, codeptr, barrier, context, blame_from, outer, kind, is_long }
+        let (blame_from, spans_from) = (self.blame.len() as u32, self.spans.len() as u32);
+        let outer = self.depth;
+        let (taken, pending, long_since, barrier, is_long) = (0, 0, 0, None, false);
+        Wait {
+            since: at,
+            taken,
+            pending,
+            long_since,
+            codeptr,
+            barrier,
+            context,
+            blame_from,
+            spans_from,
+            outer,
+            kind,
+            is_long,
+        }
     }
 
     /// [`pause`](Self::pause), if that charges no blame.
@@ -213,9 +244,11 @@ impl Waits {
         if since == INTERRUPTED || length < MIN_PART_NS && !have_one_cause {
             return;
         }
-        wait.is_long |= wait.taken >= MIN_WAIT_NS;
+        if !wait.is_long && wait.taken >= MIN_WAIT_NS {
+            (wait.is_long, wait.long_since) = (true, since);
+        }
         if !is_device {
-            wait.charge((since, at), workers::current(), own, &mut self.blame);
+            wait.charge((since, at), workers::current(), own, (&mut self.blame, &mut self.spans));
         }
     }
 
@@ -232,16 +265,23 @@ impl Waits {
     /// Ends the innermost wait; `settle` receives its blame.
     pub fn end(&mut self, settle: impl FnOnce(&Wait, &Settled<'_>)) {
         let Some(mut wait) = self.pop() else { return };
-        let for_work = wait.settle(&mut self.blame);
-        let blame_from = wait.blame_from as usize;
+        let (blame_from, spans_from) = (wait.blame_from as usize, wait.spans_from as usize);
+        let waits = self.spans.get(spans_from..).unwrap_or_default();
+        let for_last = wait.settle(&mut self.blame).map(|(ns, to)| Owed { ns, to, waits });
         let blame = self.blame.get(blame_from..).unwrap_or_default();
-        let blamed: u64 = blame.iter().map(|part| part.ns).chain(for_work.map(|(ns, _)| ns)).sum();
-        settle(&wait, &Settled { unattributed: wait.taken - blamed, blame, for_work });
+        let blamed: u64 = blame.iter().map(|part| part.ns).chain(for_last.map(|owed| owed.ns)).sum();
+        settle(&wait, &Settled { unattributed: wait.taken - blamed, blame, for_last });
         self.blame.truncate(blame_from);
+        self.spans.truncate(spans_from);
     }
 }
 
 impl Wait {
+    /// From the first part that may have a cause until `at`.
+    pub fn span(&self, at: u64) -> Span {
+        (self.long_since, at.max(self.long_since))
+    }
+
     /// Length of the running part.
     #[inline(always)]
     pub fn part(&self, at: u64) -> u64 {
@@ -256,7 +296,13 @@ impl Wait {
     /// Charges a part to the last to arrive and to tasks.
     #[cold]
     #[inline(never)]
-    fn charge(&mut self, part: (u64, u64), workers: Option<&Workers>, own: &Account, blame: &mut Vec<Blame>) {
+    fn charge(
+        &mut self,
+        part: Span,
+        workers: Option<&Workers>,
+        own: &Account,
+        (blame, spans): (&mut Vec<Blame>, &mut Vec<Span>),
+    ) {
         let (since, at) = part;
         let mut rest = at.saturating_sub(since);
         if let Some((team, barrier)) = self.team() {
@@ -264,8 +310,20 @@ impl Wait {
             let before = last.clamp(since, at.max(since)) - since;
             self.pending += before;
             rest -= before;
+            if before >= MIN_PART_NS {
+                self.remember((since, since + before), spans);
+            }
         }
         self.charge_tasks(rest, part, (workers, own), blame);
+    }
+
+    /// Remembers when the thread waited for the last to arrive.
+    fn remember(&self, span: Span, spans: &mut Vec<Span>) {
+        if spans.len() < self.spans_from as usize + MAX_SPANS {
+            spans.push(span);
+        } else if let Some(last) = spans.last_mut() {
+            last.1 = span.1;
+        }
     }
 
     /// Charges the tasks of other threads: running ones, else the one that ended last in this part. The other
@@ -306,8 +364,8 @@ impl Wait {
         }
     }
 
-    /// Settles a completed wait: charges the part left for the last member to arrive. Returns the samples
-    /// that its work is charged with.
+    /// Settles a completed wait: charges the part left for the last member to arrive. Returns the use of its
+    /// time, which is charged instead if it is known.
     fn settle(&mut self, blame: &mut Vec<Blame>) -> Option<(u64, &'static Recent)> {
         let pending = core::mem::take(&mut self.pending);
         let last = self.team().filter(|_| pending > 0);

@@ -163,7 +163,8 @@ pub unsafe fn take_sample(recording: &mut InHandler, context: *const libc::ucont
         if !in_callback && of != SampleOf::Other {
             // SAFETY: no callback runs, and the entry lock keeps a second handler out.
             let recent = unsafe { sampler.recent_in_handler() };
-            recent.add(Sampled { context, addresses: sample.user_frames(), is_cut }, !sample.works(), weight);
+            let sampled = Sampled { context, addresses: sample.user_frames(), is_cut };
+            recent.add(sampled, !sample.works(), weight, at);
         }
         return;
     }

@@ -102,16 +102,31 @@ fn waiting_in_a_barrier_is_charged_to_the_last_threads_work() {
     }
 }
 
-/// A taskwait is a synchronisation: the last thread's work before it delays no member at the barrier.
+/// A member is delayed by what the last thread did while that member waited, and by the tasks for which the last
+/// thread waited then; not by earlier work.
 #[test]
-fn waiting_in_a_barrier_is_charged_to_the_last_threads_work_since_its_taskwait() {
+fn waiting_in_a_barrier_is_charged_to_what_the_last_thread_did_meanwhile() {
     let Some(profile) = profile_with_tasks(3, "500", &["twice", "20"]) else { return };
     assert_conserved(&profile);
     let taken = balance(&profile, Marker::Barrier).taken;
     // In each of three rounds one thread waits for 24 ms, and the one that had the task for 4 ms.
     assert_near(taken, 3 * 28 * MS);
     let given = |function| sum(&profile, Metric::given(Marker::Barrier), function);
-    assert_eq!((given("before_waiting"), given("after_waiting")), (0, taken));
+    assert_eq!(given("before_waiting"), 0);
+    assert_near(given("slow_elsewhere"), 3 * 20 * MS);
+    assert_near(given("after_waiting"), 3 * 8 * MS);
+}
+
+/// The same in a `single`, on whichever thread its task runs: two threads wait for the work before and after it.
+#[test]
+fn waiting_for_a_single_with_tasks_is_charged_to_its_work_and_its_tasks() {
+    let Some(profile) = profile_with_tasks(3, "500", &["in-single", "20"]) else { return };
+    assert_conserved(&profile);
+    let taken = balance(&profile, Marker::Barrier).taken;
+    let given = |function| sum(&profile, Metric::given(Marker::Barrier), function);
+    assert_near(given("before_waiting"), 3 * 8 * MS);
+    assert_near(given("after_waiting"), 3 * 8 * MS);
+    assert_near(given("create_slow_part"), taken - 3 * 16 * MS);
 }
 
 #[test]
@@ -221,14 +236,14 @@ fn serial_parts_without_samples_are_charged_with_those_that_have_some() {
     assert!(sampled > at_forks, "{sampled} in the parts, {at_forks} at the forks after them");
 }
 
-/// As in a trace: the end of an inner region is not a synchronisation with the enclosing team.
+/// Inner regions are work for the enclosing team, as far as it waits for them.
 #[test]
-fn waiting_beside_inner_regions_is_given_to_all_since_the_last_barrier() {
+fn waiting_beside_inner_regions_is_given_to_what_ran_meanwhile() {
     let Some(profile) = profile(4, "500", &["nested", "40"]) else { return };
     assert_conserved(&profile);
     let given = |function| sum(&profile, Metric::given(Marker::Barrier), function);
-    // In each 80 ms, one thread waits for half of the time.
-    assert_eq!((given("inner_part"), given("slow_part")), (100 * MS, 100 * MS));
+    // In each 80 ms, one thread waits for half of the time: three times for the slow part, twice for the region after it.
+    assert_eq!((given("inner_part"), given("slow_part")), (80 * MS, 120 * MS));
     assert_eq!(balance(&profile, Marker::Barrier).taken, 200 * MS);
 }
 

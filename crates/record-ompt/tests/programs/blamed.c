@@ -1,4 +1,4 @@
-/* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|beside|lock|crowd|twice|paused|forever|flush|pause|serial|short|free-locks|nested|quick|
+/* Programs in which it is known who keeps whom waiting: `blamed barrier|join|children|group|depend|beside|lock|crowd|twice|in-single|paused|forever|flush|pause|serial|short|free-locks|nested|quick|
    sleeps|sleeps-serially|small-teams|killed|killed-in-task|leaves|becomes|forked|forked-in-handler MILLISECONDS [asks]`. The slow part takes so long, the quick part a tenth of it. Work that asks is in the runtime
    most of the time. */
 #include <omp.h>
@@ -139,6 +139,25 @@ __attribute__((noinline)) void wait_before_barrier(void) {
             after_waiting();
         } else while (!created) work(0.01);
 #pragma omp barrier
+    }
+    sink += 1;
+}
+
+__attribute__((noinline)) void create_slow_part(void) {
+#pragma omp task
+    slow_part();
+    sink += 1;
+}
+
+/* One thread works, has a slow task done, and works; the others wait for it in the barrier, or run the task. */
+__attribute__((noinline)) void wait_in_single(void) {
+#pragma omp parallel num_threads(3)
+#pragma omp single
+    {
+        before_waiting();
+        create_slow_part();
+#pragma omp taskwait
+        after_waiting();
     }
     sink += 1;
 }
@@ -284,13 +303,14 @@ __attribute__((noinline)) void in_inner_team(void) {
     sink += 1;
 }
 
-/* Before each barrier all have a region of their own, and one has as much to do after it. */
+/* Before each barrier all have a region of their own, and one has as much to do, in turn after and before it. */
 __attribute__((noinline)) void nested(void) {
     omp_set_max_active_levels(2);
 #pragma omp parallel num_threads(2)
     for (int round = 0; round < 5; round++) {
+        if (omp_get_thread_num() == 1 && round % 2) slow_part();
         in_inner_team();
-        if (omp_get_thread_num() == 1) slow_part();
+        if (omp_get_thread_num() == 1 && round % 2 == 0) slow_part();
 #pragma omp barrier
     }
     sink += 1;
@@ -481,6 +501,8 @@ int main(int count, char **arguments) {
         hold();
     } else if (!strcmp(mode, "twice")) {
         for (int i = 0; i < 3; i++) wait_before_barrier();
+    } else if (!strcmp(mode, "in-single")) {
+        for (int i = 0; i < 3; i++) wait_in_single();
     } else if (!strcmp(mode, "paused")) {
         pause_in_wait();
     } else if (!strcmp(mode, "crowd")) {

@@ -7,8 +7,8 @@ use taskscope_profile::{NodeId, Tree};
 use super::pool::Pool;
 use super::weights::{Idled, KNOWN, Kind, Owed, SAMPLED, Weights, add_sample, add_unattributed};
 use crate::profiling::account::{Account, Spent};
+use crate::profiling::contexts::ChargedPath;
 use crate::profiling::integrals::Share;
-use crate::profiling::locks::ChargedPath;
 use crate::profiling::recent::{Recent, Sampled};
 use crate::profiling::states::{State, is_charged};
 use crate::profiling::workers::{self, Workers};
@@ -87,7 +87,7 @@ impl Charge<'_> {
         let of = (self.kind, epoch);
         match self.to {
             To::Samples(samples) => {
-                for (sample, part) in samples.parts() {
+                for (sample, part) in samples.parts_of_work() {
                     let node = node_of_sample(tree, sample);
                     weights.take(part).add_to(tree, node, of);
                 }
@@ -110,7 +110,7 @@ impl<'a> Charge<'a> {
 impl<'a> To<'a> {
     /// To the samples, if there are any.
     fn first(samples: Option<&'a Recent>, place: ChargedPath) -> To<'a> {
-        samples.filter(|samples| !samples.is_empty()).map_or(To::Place(place), To::Samples)
+        samples.filter(|samples| samples.has_work()).map_or(To::Place(place), To::Samples)
     }
 }
 
