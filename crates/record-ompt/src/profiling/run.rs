@@ -84,6 +84,8 @@ pub struct Merged {
     pub threads: u64,
     /// Time by state of workers that have ended.
     pub ended: Sums,
+    /// The time before they began and after they ended in which no thread with work had a CPU.
+    pub absent: Sums,
     /// For how long these were not there before, by epoch.
     pub late: ByEpoch,
     /// Number of workers, those that have ended included.
@@ -180,6 +182,7 @@ impl Run {
                 tree: Tree::growing_to(MAX_PATHS),
                 threads: 0,
                 ended: [0; STATES],
+                absent: [0; STATES],
                 late: [0; EPOCHS],
                 workers: 0,
                 is_written: false,
@@ -252,6 +255,9 @@ impl Run {
             add(&mut merged.late, &self.workers.pool.late(reading.began));
             // Grows with the run: the rest up to the run's end is added when that is known.
             book(&mut merged.ended, State::Ended, now.saturating_sub(self.began).wrapping_neg());
+            let [before, until_now] = [reading.began, now].map(|at| self.no_cpu.none_running_until(at));
+            book(&mut merged.absent, State::NotStarted, before);
+            book(&mut merged.absent, State::Ended, until_now.wrapping_neg());
         }
         self.workers.free_account(counted.account);
     }
@@ -310,16 +316,18 @@ impl Run {
         });
     }
 
-    /// With more workers than CPUs, those that have not begun yet, or have ended, could not all work either: beside one that works,
-    /// the other CPUs are free.
-    fn not_started(&self, sums: &Sums) -> Moved {
-        let mut moved = Moved::NONE;
+    /// Workers that have not begun yet, or have ended, wait as others do: they have lost the time in which none of those with work
+    /// had a CPU (`out_of_cpu`). With more workers than CPUs they could not all work either: beside one that works, the other CPUs
+    /// are free.
+    fn absent(&self, sums: &Sums, out_of_cpu: Sums) -> Moved {
+        let mut moved = Moved { out_of_cpu, ..Moved::NONE };
         let (workers, cpus) = (worker_count::most(), self.no_cpu.cpus());
         if workers > cpus && self.no_cpu.is_known() {
             for state in [State::NotStarted, State::Ended] {
                 let index = state as usize;
                 if let (Some(moved), Some(ns)) = (moved.oversubscribed.get_mut(index), sums.get(index)) {
-                    *moved = (u128::from(*ns) * u128::from(workers - cpus) / u128::from(workers - 1)) as u64;
+                    let ns = ns.saturating_sub(out_of_cpu.get(index).copied().unwrap_or(0));
+                    *moved = (u128::from(ns) * u128::from(workers - cpus) / u128::from(workers - 1)) as u64;
                 }
             }
         }
@@ -334,6 +342,8 @@ impl Run {
         // While it is held no thread ends: none has ended after this moment.
         let now = clock::now();
         let (mut sums, mut late, mut workers) = (merged.ended, merged.late, merged.workers);
+        let mut absent = merged.absent;
+        book(&mut absent, State::Ended, workers * self.no_cpu.none_running_until(now));
         let wall = now.saturating_sub(self.began);
         book(&mut sums, State::Ended, workers * wall);
         for account in self.workers.accounts() {
@@ -341,13 +351,14 @@ impl Run {
             if self.counts(&reading) {
                 workers += 1;
                 book(&mut sums, State::NotStarted, reading.began.saturating_sub(self.began));
+                book(&mut absent, State::NotStarted, self.no_cpu.none_running_until(reading.began));
                 add(&mut sums, &reading.sums);
                 add(&mut late, &self.workers.pool.late(reading.began));
             }
         }
         drop(merged);
         let mut moved = self.no_cpu.moved();
-        moved.add(&self.not_started(&sums));
+        moved.add(&self.absent(&sums, absent));
         moved.take_from(&mut sums);
         Totals { wall, workers, sums, moved, late: self.workers.pool.all_late(&late, now) }
     }

@@ -134,6 +134,45 @@ pub(super) fn part_of(of: u64, part: u64, all: u64) -> u64 {
     if all == 0 { 0 } else { (u128::from(of) * u128::from(part.min(all)) / u128::from(all)) as u64 }
 }
 
+/// Times of all workers in a window.
+struct Window {
+    wall: f64,
+    busy: f64,
+    busy_off: f64,
+    waiting: f64,
+    waiting_off: f64,
+}
+
+impl Window {
+    fn of(wall: u64, spent: &Sums, off: &Sums) -> Window {
+        let sum = |sums: &Sums, counts: fn(State) -> bool| -> f64 {
+            let counted = State::ALL.iter().zip(sums).filter(|(state, _)| counts(**state));
+            counted.map(|(_, ns)| *ns as f64).sum()
+        };
+        let (busy, waiting) = (sum(spent, is_busy), sum(spent, is_waiting));
+        let (busy_off, waiting_off) = (sum(off, is_busy).min(busy), sum(off, is_waiting).min(waiting));
+        Window { wall: wall as f64, busy, busy_off, waiting, waiting_off }
+    }
+
+    /// The fraction of the window in which no thread with work had a CPU.
+    fn none_running(&self) -> f64 {
+        let part = |part: f64, of: f64| if of > 0.0 { part / of } else { 0.0 };
+        let (at_once, on_cpu) = (part(self.busy, self.wall), self.busy - self.busy_off);
+        let without = part(self.busy_off, self.busy);
+        let none_running = if at_once < 1.0 {
+            (1.0 - at_once) * part(self.waiting_off, self.waiting) + at_once * without
+        } else {
+            power(without, at_once).max(1.0 - on_cpu / self.wall)
+        };
+        none_running.clamp(0.0, 1.0)
+    }
+}
+
+/// The time of a window in which no thread with work had a CPU, nanoseconds.
+pub(super) fn none_running_ns(wall: u64, spent: &Sums, off: &Sums) -> u64 {
+    ((wall as f64 * Window::of(wall, spent, off).none_running()) as u64).min(wall)
+}
+
 /// Estimates waiting that too little work does not explain, from the times by state of all workers in a
 /// window of `wall` nanoseconds, on `cpus` CPUs: `spent`, of which `off` without a CPU. `max_workers` is the
 /// maximum number of workers at a time.
@@ -145,24 +184,12 @@ pub(super) fn part_of(of: u64, part: u64, all: u64) -> u64 {
 /// too little work only as far as CPUs are free.
 pub(super) fn estimate(wall: u64, (max_workers, cpus): (u64, u64), spent: &Sums, off: &Sums) -> Moved {
     let mut moved = Moved::NONE;
-    let sum = |sums: &Sums, counts: fn(State) -> bool| -> f64 {
-        let counted = State::ALL.iter().zip(sums).filter(|(state, _)| counts(**state));
-        counted.map(|(_, ns)| *ns as f64).sum()
-    };
-    let (busy, waiting) = (sum(spent, is_busy), sum(spent, is_waiting));
-    let (busy_off, waiting_off) = (sum(off, is_busy).min(busy), sum(off, is_waiting).min(waiting));
-    if wall == 0 || waiting <= 0.0 {
+    let window = Window::of(wall, spent, off);
+    let Window { wall, busy, busy_off, waiting, waiting_off } = window;
+    if wall <= 0.0 || waiting <= 0.0 {
         return moved;
     }
-    let wall = wall as f64;
-    let (at_once, on_cpu) = (busy / wall, busy - busy_off);
-    let without = if busy > 0.0 { busy_off / busy } else { 0.0 };
-    let none_running = if at_once < 1.0 {
-        (1.0 - at_once) * (waiting_off / waiting) + at_once * without
-    } else {
-        power(without, at_once).max(1.0 - on_cpu / wall)
-    };
-    let none_running = none_running.clamp(0.0, 1.0);
+    let (none_running, on_cpu) = (window.none_running(), busy - busy_off);
     let rest = waiting * (1.0 - none_running);
     let workers = State::ALL.iter().zip(spent).map(|(_, ns)| *ns as f64).sum::<f64>() / wall;
     // Workers begin and end within a window, and some of its time may be read in the next one.
@@ -242,6 +269,19 @@ mod tests {
         // No thread works, and the woken one has no CPU for half of the time.
         assert_eq!(percent(2, &[(Barrier, 200)], &[(Barrier, 100)]), (50, 0));
         assert_eq!(percent(2, &[(Barrier, 200)], &[]), (0, 0));
+    }
+
+    #[test]
+    fn time_in_which_none_runs_needs_no_waiting_thread() {
+        use State::*;
+        let none = |spent: &[(State, u64)], off: &[(State, u64)]| {
+            none_running_ns(100 * MS, &sums(spent), &sums(off)) / MS
+        };
+        assert_eq!(none(&[(Serial, 100)], &[(Serial, 95)]), 95);
+        assert_eq!(none(&[(Serial, 100), (Idle, 100)], &[(Serial, 95)]), 95);
+        assert_eq!(none(&[(Task, 200)], &[(Task, 100)]), 25);
+        assert_eq!(none(&[(MpiStart, 100)], &[]), 0);
+        assert_eq!(none_running_ns(0, &sums(&[(Serial, 1)]), &sums(&[(Serial, 1)])), 0);
     }
 
     #[test]

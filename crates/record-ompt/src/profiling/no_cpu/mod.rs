@@ -13,6 +13,7 @@
 //! The profile's own thread measures stops by signals ([`StopWatch`]). It takes that time out of the sleep of
 //! each thread, in whatever state the thread was.
 
+mod elapsed;
 mod estimate;
 mod stop_watch;
 mod watch;

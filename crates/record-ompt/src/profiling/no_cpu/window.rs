@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 use taskscope_record::cpus::{Cgroups, Mask, Throttled};
 use taskscope_record::thread_sums::{ThreadSums, is_runnable};
 
-use super::estimate::{Moved, divide, estimate, own_delays};
+use super::elapsed::Elapsed;
+use super::estimate::{Moved, divide, estimate, none_running_ns, own_delays};
 use super::watch::Last;
 use crate::profiling::account::{Account, Reading};
 use crate::profiling::states::{STATES, State, Sums, book};
@@ -136,6 +137,9 @@ fn read_since(
             last.pending = (last.pending.0 + slept, Some(state));
         }
     }
+    if last.sums == [0; STATES] && reading.began < workers.closed.load(Relaxed) {
+        workers.add_early((reading.began, now), &spent, &off);
+    }
     workers.add(&spent, &off, &blocked);
     last.blocked = blocked;
     (last.stat, last.sums) = (stat, reading.sums);
@@ -181,6 +185,11 @@ pub struct Observed {
     /// Time of workers by state, and the part of it without a CPU.
     spent: [AtomicU64; STATES],
     off: [AtomicU64; STATES],
+    /// The parts of both before the window in which a thread was first read as a worker; and the span of the first such thread.
+    early_spent: [AtomicU64; STATES],
+    early_off: [AtomicU64; STATES],
+    early_from: AtomicU64,
+    early_until: AtomicU64,
     /// The part of it blocked in the kernel, of useful states.
     blocked: [AtomicU64; STATES],
     /// The part of it in which a signal had stopped the process: in neither of the two, nor in the time of the windows.
@@ -216,8 +225,12 @@ struct Limit {
 struct Windows {
     spent: Sums,
     off: Sums,
+    early_spent: Sums,
+    early_off: Sums,
     blocked: Sums,
     waiting: Moved,
+    /// Time in which no thread with work had a CPU.
+    none_running: Elapsed,
 }
 
 // SAFETY: only the thread that has set `busy` accesses `windows`.
@@ -250,6 +263,10 @@ impl Observed {
             limit: OnceLock::new(),
             spent: zeros(),
             off: zeros(),
+            early_spent: zeros(),
+            early_off: zeros(),
+            early_from: AtomicU64::new(0),
+            early_until: AtomicU64::new(0),
             blocked: zeros(),
             stopped: zeros(),
             stopped_others: AtomicU64::new(0),
@@ -265,8 +282,11 @@ impl Observed {
             windows: UnsafeCell::new(Windows {
                 spent: [0; STATES],
                 off: [0; STATES],
+                early_spent: [0; STATES],
+                early_off: [0; STATES],
                 blocked: [0; STATES],
                 waiting: Moved::NONE,
+                none_running: Elapsed::new(now),
             }),
         }
     }
@@ -405,6 +425,15 @@ impl Observed {
         self.is_known.store(true, Relaxed);
     }
 
+    /// Times of a thread that has become a worker, from its begin in an earlier window on: they are not of the present one.
+    fn add_early(&self, (from, until): (u64, u64), spent: &Sums, off: &Sums) {
+        if self.early_until.compare_exchange(0, until, AcqRel, Relaxed).is_ok() {
+            self.early_from.store(from, Relaxed);
+        }
+        add(&self.early_spent, spent);
+        add(&self.early_off, off);
+    }
+
     /// How likely a thread has no CPU, by state: as of two samples in each state that are late as often as all are.
     fn late(&self) -> [f64; STATES] {
         let (samples, late) = (load(&self.samples), load(&self.late));
@@ -440,13 +469,20 @@ impl Observed {
             since.iter_mut().zip(before).for_each(|(sum, before)| *sum = sum.saturating_sub(*before));
             since
         };
-        let waiting = estimate(
-            wall,
-            (max_workers, self.cpus()),
-            &since(&spent, &windows.spent),
-            &since(&off, &windows.off),
-        );
-        windows.waiting.add(&waiting);
+        let (early_spent, early_off) = (load(&self.early_spent), load(&self.early_off));
+        let early = [since(&early_spent, &windows.early_spent), since(&early_off, &windows.early_off)];
+        let spent_since = since(&since(&spent, &windows.spent), &early[0]);
+        let off_since = since(&since(&off, &windows.off), &early[1]);
+        let mut none_running = none_running_ns(wall, &spent_since, &off_since);
+        if windows.early_spent == [0; STATES] && early_spent != [0; STATES] {
+            // Before, no other thread worked, as far as is known.
+            let (from, until) = (self.early_from.load(Relaxed), self.early_until.load(Relaxed));
+            let before = none_running_ns(until.saturating_sub(from), &early[0], &early[1]);
+            none_running = (none_running + windows.none_running.add_early((from, until), before)).min(wall);
+        }
+        (windows.early_spent, windows.early_off) = (early_spent, early_off);
+        windows.waiting.add(&estimate(wall, (max_workers, self.cpus()), &spent_since, &off_since));
+        windows.none_running.add(now, none_running);
         (windows.spent, windows.off, windows.blocked) = (spent, off, load(&self.blocked));
         self.busy.store(false, Release);
         true
@@ -454,20 +490,75 @@ impl Observed {
 
     /// Time moved out of the states that it was counted for, until the last closed window.
     pub fn moved(&self) -> Moved {
+        let moved = self.with_windows(|windows| {
+            let mut moved = windows.waiting;
+            let (out_of_cpu, blocked) = (own_delays(&windows.off), windows.blocked);
+            moved.add(&Moved { out_of_cpu, blocked, ..Moved::NONE });
+            moved.add(&Moved { out_of_cpu: load(&self.stopped), ..Moved::NONE });
+            moved
+        });
+        moved.unwrap_or(Moved::NONE)
+    }
+
+    /// The time until `at` in which no thread with work had a CPU, as far as windows are closed: workers that had not begun, or
+    /// had ended, lost it to the system.
+    pub fn none_running_until(&self, at: u64) -> u64 {
+        self.with_windows(|windows| windows.none_running.until(at)).unwrap_or(0)
+    }
+
+    fn with_windows<R>(&self, look: impl FnOnce(&Windows) -> R) -> Option<R> {
         // Held for microseconds, but in a handler that may have lost its CPU.
         for _ in 0..1000 {
             if !self.busy.swap(true, Acquire) {
                 // SAFETY: this thread has set `busy`.
-                let windows = unsafe { &*self.windows.get() };
-                let mut moved = windows.waiting;
-                let (out_of_cpu, blocked) = (own_delays(&windows.off), windows.blocked);
-                moved.add(&Moved { out_of_cpu, blocked, ..Moved::NONE });
-                moved.add(&Moved { out_of_cpu: load(&self.stopped), ..Moved::NONE });
+                let found = look(unsafe { &*self.windows.get() });
                 self.busy.store(false, Release);
-                return moved;
+                return Some(found);
             }
             std::thread::sleep(core::time::Duration::from_micros(20));
         }
-        Moved::NONE
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The thread that begins the team is known as a worker late: it had no CPU for 180 of 200 ms.
+    #[test]
+    fn time_before_workers_are_known_is_not_of_the_window() {
+        const MS: u64 = 1_000_000;
+        let of = |state: State, ms: u64| {
+            let mut sums = [0; STATES];
+            book(&mut sums, state, ms * MS);
+            sums
+        };
+        let observed = Observed::new(0, true);
+        observed.close(1, || 100 * MS, || {});
+        observed.close(
+            1,
+            || 200 * MS,
+            || {
+                let (spent, off) = (of(State::Serial, 200), of(State::Serial, 180));
+                observed.add_early((0, 200 * MS), &spent, &off);
+                observed.add(&spent, &off, &[0; STATES]);
+            },
+        );
+        assert_eq!([100, 200].map(|ms| observed.none_running_until(ms * MS)), [90 * MS, 180 * MS]);
+        // It works, and the other one waits for it.
+        observed.close(
+            1,
+            || 300 * MS,
+            || {
+                let mut spent = of(State::ImplicitTask, 100);
+                book(&mut spent, State::JoinBarrier, 100 * MS);
+                observed.add(&spent, &of(State::ImplicitTask, 50), &[0; STATES]);
+            },
+        );
+        assert_eq!(observed.none_running_until(300 * MS), 230 * MS);
+        let (out_of_cpu, over) = observed.moved().of(State::JoinBarrier);
+        assert_eq!((out_of_cpu, over), (50 * MS, 0));
+        assert_eq!(observed.moved().of(State::Serial), (180 * MS, 0));
     }
 }
