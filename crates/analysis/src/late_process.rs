@@ -3,9 +3,7 @@
 //! A call that waits for another process has two parts: until that one has come, its time is the late process's
 //! doing; the rest is communication, or the start of the job.
 
-use rustc_hash::FxHashMap;
-use taskscope_execution::messages::MpiCall;
-use taskscope_execution::{Execution, ProcessIndex, Section, State};
+use taskscope_execution::{Execution, LatePeers, ProcessIndex, Section, Span, State};
 
 /// A process that came late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,29 +25,34 @@ impl LateProcess {
     }
 }
 
-/// Passes the waits of selected workers for late processes to `take`: the process, the section of the wait,
-/// nanoseconds. (Off-CPU time is not part of calls.)
+/// Passes the waits of selected workers for late processes to `take`: the process that kept them waiting, the section
+/// of the wait, nanoseconds. A late process that waited for another one itself is followed ([`LatePeers`]). The
+/// system's part of a wait is not in the section of a call: the process had no CPU.
 pub(crate) fn waits_for_late(execution: &Execution, mut take: impl FnMut(ProcessIndex, &Section, u64)) {
-    let mut by_thread: FxHashMap<u32, Vec<&MpiCall>> = FxHashMap::default();
-    for call in execution.communication.calls.iter().filter(|call| call.wait.is_some()) {
-        by_thread.entry(call.thread.0).or_default().push(call);
+    if execution.communication.calls.iter().all(|call| call.wait.is_none()) {
+        return;
     }
+    let peers = LatePeers::of(execution);
     for (thread, row) in execution.selected_workers() {
-        let Some(calls) = by_thread.get_mut(&thread.0) else { continue };
-        calls.sort_by_key(|call| call.start);
-        let is_call = |state: State| matches!(state, State::Communication | State::MpiStart);
-        let spans = row.track.spans().filter(|span| is_call(span.section.state));
-        spans.for_each(|span| {
-            let Some(call) = calls[..calls.partition_point(|call| call.start <= span.start)].last() else {
-                return;
-            };
-            let Some(wait) = call.wait.filter(|wait| call.end > span.start && wait.until > span.start) else {
-                return;
-            };
-            if execution.processes.get(wait.culprit.index()).is_some() {
-                take(wait.culprit, &span.section, wait.until.min(span.end) - span.start);
+        let waits = peers.waits_of(thread);
+        if waits.is_empty() {
+            continue;
+        }
+        let mut charge = |span: Span| {
+            let first = waits.partition_point(|wait| wait.1 <= span.start);
+            for (start, until, process) in waits[first..].iter().take_while(|wait| wait.0 < span.end) {
+                for part in peers.parts(*process, (*start).max(span.start), (*until).min(span.end)) {
+                    take(part.culprit.unwrap_or(*process), &span.section, part.end - part.start);
+                }
             }
-        });
+        };
+        let is_call = |state: State| matches!(state, State::Communication | State::MpiStart);
+        let is_wait = |span: &Span| is_call(span.section.state) && span.end > span.start;
+        if execution.system_time_of(thread).is_empty() {
+            row.track.spans().filter(is_wait).for_each(&mut charge);
+        } else {
+            execution.spans_of_run(thread).filter(is_wait).for_each(&mut charge);
+        }
     }
 }
 
@@ -58,12 +61,12 @@ mod tests {
     use crate::{Finding, LateProcess, analyse};
     use taskscope_execution::messages::{MpiCall, PeerWait, PeerWaitKind, Rank};
     use taskscope_execution::{
-        Cause, Change, ExecutionBuilder, Observer, Place, ProcessIndex, Section, State, ThreadIndex,
+        Cause, Change, Execution, ExecutionBuilder, Observer, OsSource, Place, ProcessIndex, Section, State,
+        ThreadIndex,
     };
 
     /// Rank 0 receives from 10 to 60 a message that rank 1 sends at 50.
-    #[test]
-    fn a_late_rank_is_a_finding_and_all_findings_sum_to_the_loss() {
+    fn late_sender() -> Execution {
         let mut builder = ExecutionBuilder::new();
         for pid in [100, 101] {
             let process = builder.add_process("host", pid);
@@ -90,10 +93,72 @@ mod tests {
         };
         execution.communication.calls = vec![call];
         execution.communication.ranks.insert(1, Rank { job: 1, rank: 1, ranks: 2 });
-        let (analysis, _) = analyse(&execution);
+        execution
+    }
+
+    fn findings(execution: &Execution) -> Vec<(Cause, u64, Option<(i64, Option<u32>)>)> {
+        let (analysis, _) = analyse(execution);
         let reported = |f: &Finding| (f.cause, f.ns, f.late.map(|LateProcess { pid, rank, .. }| (pid, rank)));
-        let reported: Vec<_> = analysis.findings.iter().map(reported).collect();
+        analysis.findings.iter().map(reported).collect()
+    }
+
+    #[test]
+    fn a_late_rank_is_a_finding_and_all_findings_sum_to_the_loss() {
         let expected = [(Cause::MpiLate, 40, Some((101, Some(1)))), (Cause::MpiTransfer, 10, None)];
-        assert_eq!(reported, expected);
+        assert_eq!(findings(&late_sender()), expected);
+    }
+
+    #[test]
+    fn a_rank_without_a_cpu_is_late_by_the_systems_doing() {
+        let mut execution = late_sender();
+        for (thread, off) in [(0, &[][..]), (1, &[(15, 30), (40, 45)][..])] {
+            execution.add_off_cpu(ThreadIndex(thread), OsSource::Switches, off, &[]);
+        }
+        execution.attribute_system_time();
+        let expected = [
+            // Of each rank.
+            (Cause::CpuNone, 20, None),
+            (Cause::CpuNone, 20, None),
+            (Cause::MpiLate, 20, Some((101, Some(1)))),
+            (Cause::MpiTransfer, 10, None),
+        ];
+        assert_eq!(findings(&execution), expected);
+    }
+
+    /// Rank 0 waits for rank 1 from 0 to 100; that one waits for rank 2 from 20 to 70.
+    #[test]
+    fn a_late_rank_that_waits_itself_is_followed() {
+        let mut builder = ExecutionBuilder::new();
+        let all: [&[(u64, State)]; 3] = [
+            &[(0, State::Communication)],
+            &[(0, State::Serial), (20, State::Communication), (70, State::Serial)],
+            &[(0, State::Serial)],
+        ];
+        for (rank, sections) in (0..).zip(all) {
+            let process = builder.add_process("host", 100 + rank);
+            let thread = builder.add_thread(process, 100 + rank);
+            for (at, state) in sections {
+                builder.event(thread, *at);
+                builder.change(thread, *at, Change::Becomes(Section::of(*state)));
+            }
+            builder.event(thread, 100);
+        }
+        let mut execution = builder.finish();
+        let call = |thread, start, end, late| MpiCall {
+            thread: ThreadIndex(thread),
+            function: 0,
+            place: Place::UNKNOWN,
+            start,
+            end,
+            count: 1,
+            bytes: 0,
+            wait: Some(PeerWait { kind: PeerWaitKind::LateMember, culprit: ProcessIndex(late), until: end }),
+        };
+        execution.communication.calls = vec![call(0, 0, 100, 1), call(1, 20, 70, 2)];
+        for rank in 0..3 {
+            execution.communication.ranks.insert(rank, Rank { job: 1, rank, ranks: 3 });
+        }
+        let late = |rank: u32| Some((100 + i64::from(rank), Some(rank)));
+        assert_eq!(findings(&execution), [(Cause::MpiLate, 100, late(2)), (Cause::MpiLate, 50, late(1))]);
     }
 }

@@ -16,12 +16,12 @@
 //!
 //! | modules | content |
 //! | --- | --- |
-//! | `ids`, `column`, `runs`, `starts`, `kept_times`, `tables` | numbers of things; columns and tables |
+//! | `ids`, `intervals`, `column`, `runs`, `starts`, `kept_times`, `tables` | numbers of things; columns and tables |
 //! | `joined`, `activities`, `longest`, `messages`, `message_change`, `change`, `newest`, `samples` | what is stored, and what changes it |
 //! | `track_columns`, `columns_builder`, `track_builder`, `splice`, `track` | the sections of a thread or CPU |
 //! | `cpus`, `os_times`, `system_cause`, `anomalies`, `uncertain`, `catalog`, `execution` | an execution |
 //! | `growing`, `task_tables`, `storing`, `open_thread`, `observer`, `messages_builder`, `builder` | building one from changes |
-//! | `cpu_groups`, `holders`, `accesses`, `off_cpu`, `system_time`, `join_tables`, `cut` | what follows from one; a part of one |
+//! | `cpu_groups`, `holders`, `accesses`, `off_cpu`, `late_peers`, `system_time`, `join_tables`, `cut` | what follows from one; a part of one |
 //! | `lod`, `graph`, `devices`, `view` | modules of their own: levels of detail, task graph, device queues, views of models |
 #![forbid(unsafe_code)]
 
@@ -43,9 +43,11 @@ pub mod graph;
 mod growing;
 mod holders;
 mod ids;
+mod intervals;
 mod join_tables;
 mod joined;
 mod kept_times;
+mod late_peers;
 pub mod lod;
 mod longest;
 mod message_change;
@@ -88,8 +90,10 @@ pub use ids::{
     GapIndex, ObjectIndex, PathIndex, Place, PlaceKind, ProcessIndex, RegionIndex, SiteIndex, TaskIndex,
     ThreadIndex, TypeIndex,
 };
+pub use intervals::join_intervals;
 pub use joined::Joined;
 pub use kept_times::KeptTimes;
+pub use late_peers::{LatePart, LatePeers};
 pub use longest::{LongestSections, Stretch};
 pub use message_change::MessageChange;
 pub use observer::Observer;
@@ -99,7 +103,7 @@ pub use os_times::{OffCpu, OsSource, OsTimes, OsTotals, RunDelay};
 pub use runs::Runs;
 pub use starts::{ByRow, RisingStarts, Starts, StartsInOrder, TrackStarts};
 pub use system_cause::{SystemCause, SystemTime};
-pub use system_time::{CpuShortage, join_intervals};
+pub use system_time::CpuShortage;
 pub use tables::{
     Dependence, Hold, NO_NUMBER, NO_TIME, Queued, Region, TaskStatus, Tasks, TeamLimits, WaitDependence,
     WorkShare,

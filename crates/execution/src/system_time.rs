@@ -6,6 +6,7 @@
 //! | the worker | its time is the system's if |
 //! | --- | --- |
 //! | runs code of the program or the runtime | it has no CPU |
+//! | waits in a call of MPI for a late process | that process has code to run and no CPU, or waits for one of which that is so ([`LatePeers`]) |
 //! | waits for a lock | the holder has code to run and no CPU, or the lock is handed to it or free and it has no CPU itself |
 //! | waits or is idle | no worker works, and one that could has no CPU |
 //! | waits where it may start a task | a task is ready for it, and it could run and has no CPU |
@@ -25,20 +26,20 @@
 
 mod activity;
 mod cpu_shortage;
-mod intervals;
 mod lock_waits;
 mod member;
 mod ready;
 mod sweep;
 mod unsure;
 
+use crate::intervals::{Times, join_intervals, joined, subtract};
 use crate::system_cause::{SystemCause, SystemTime};
 use crate::track_columns::TrackColumns;
-use crate::{CpuGroup, Execution, Holders, OffCpu, OsSource, ProcessIndex, State, ThreadIndex, ThreadKind};
+use crate::{
+    CpuGroup, Execution, Holders, LatePeers, OffCpu, OsSource, ProcessIndex, State, ThreadIndex, ThreadKind,
+};
 use activity::{Changes, Doing, Now, from};
 pub use cpu_shortage::CpuShortage;
-pub use intervals::join_intervals;
-use intervals::{Times, joined, subtract};
 use lock_waits::LockWaits;
 use member::Member;
 use ready::{ReadyTasks, TaskFacts};
@@ -75,9 +76,9 @@ impl Execution {
         self.set_sources_of_cpus();
         let mut all = Vec::new();
         let crowds = self.crowds();
-        let facts = OnceCell::new();
+        let (facts, peers) = (OnceCell::new(), LatePeers::of(self));
         for processes in self.related_processes(&crowds) {
-            self.attribute((&processes, &crowds), device_waits, &facts, &mut all);
+            self.attribute((&processes, &crowds), (device_waits, &peers), &facts, &mut all);
         }
         for (thread, row) in self.threads.iter().enumerate().filter(|(_, row)| !row.worker) {
             self.attribute_own_code(ThreadIndex(thread as u32), row, device_waits, &mut all);
@@ -203,7 +204,7 @@ impl Execution {
             misses: false,
         };
         let device = self.device_times(thread, device_waits);
-        let (blocked, lock): (&Times, &Times) = (&[], &[]);
+        let (blocked, directed): (&Times, &Times) = (&[], &[]);
         let ready = ReadyTasks::default();
         let changes = Changes {
             thread,
@@ -214,7 +215,7 @@ impl Execution {
             off: &off,
             blocked,
             device: &device,
-            lock,
+            directed,
         };
         for (at, now) in changes {
             let lost = now.off && now.doing == Doing::Works;
@@ -315,7 +316,7 @@ impl Execution {
     fn attribute(
         &self,
         (processes, crowds): (&[ProcessIndex], &[Crowd]),
-        device_waits: &[OffCpu],
+        (device_waits, peers): (&[OffCpu], &LatePeers),
         facts: &OnceCell<TaskFacts>,
         all: &mut Vec<SystemTime>,
     ) {
@@ -339,37 +340,51 @@ impl Execution {
             })
             .collect();
         let crowded = members.iter().any(|member| member.crowd.is_some());
-        if !crowded && members.iter().all(|member| member.off.is_empty()) {
+        let mut directed: Vec<Vec<(u64, u64)>> =
+            members.iter().map(|member| call_times(peers, member.thread)).collect();
+        let have_cpus = |(member, calls): (&Member, &Vec<_>)| member.off.is_empty() && calls.is_empty();
+        if !crowded && members.iter().zip(&directed).all(have_cpus) {
             return;
         }
         let waits = LockWaits { execution: self, holders: Holders::of(&self.holds) };
-        let locks: Vec<Vec<(u64, u64)>> =
-            members.iter().map(|member| waits.system_times(member.thread, &member.off)).collect();
+        for (member, times) in members.iter().zip(&mut directed) {
+            times.extend(waits.system_times(member.thread, &member.off));
+            join_intervals(times);
+        }
         let windows = match crowded {
             true => vec![(0, u64::MAX)],
             // If each worker has a CPU, no time is charged to the system.
-            false => joined(members.iter().map(|member| &member.off).chain(&locks)),
+            false => joined(members.iter().map(|member| &member.off).chain(&directed)),
         };
         let ready = ReadyTasks::of(self, &members, processes, facts);
         let mut sweep = Sweep::of(&members, processes.len(), crowds, &ready, all);
         for (begin, end) in windows {
-            let lanes =
-                members.iter().zip(&locks).map(|(Member { thread, off, blocked, device, .. }, lock)| {
-                    Changes {
-                        thread: *thread,
-                        spans: self.spans_of_run_from(*thread, begin),
-                        span: None,
-                        ready: &ready,
-                        at: begin,
-                        off: from(off, begin),
-                        blocked: from(blocked, begin),
-                        device: from(device, begin),
-                        lock: from(lock, begin),
-                    }
-                });
+            let lanes = members.iter().zip(&directed).map(
+                |(Member { thread, off, blocked, device, .. }, directed)| Changes {
+                    thread: *thread,
+                    spans: self.spans_of_run_from(*thread, begin),
+                    span: None,
+                    ready: &ready,
+                    at: begin,
+                    off: from(off, begin),
+                    blocked: from(blocked, begin),
+                    device: from(device, begin),
+                    directed: from(directed, begin),
+                },
+            );
             sweep.run(lanes.collect(), begin, end);
         }
     }
+}
+
+/// The times in which calls of a thread wait for a late process by the system's doing.
+fn call_times(peers: &LatePeers, thread: ThreadIndex) -> Vec<(u64, u64)> {
+    let waits = peers.waits_of(thread).iter();
+    let parts = waits.flat_map(|(start, until, process)| peers.parts(*process, *start, *until));
+    let mut times: Vec<(u64, u64)> =
+        parts.filter(|part| part.culprit.is_none()).map(|part| (part.start, part.end)).collect();
+    join_intervals(&mut times);
+    times
 }
 
 #[cfg(test)]

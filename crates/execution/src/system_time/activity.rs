@@ -1,7 +1,7 @@
 //! The activity of a thread over time, as far as CPUs are concerned.
 
-use super::intervals::Times;
 use super::ready::{PoolNumber, ReadyTasks};
+use crate::intervals::Times;
 use crate::{Group, Span, State, ThreadIndex};
 
 /// A worker's activity, as far as CPUs are concerned.
@@ -13,9 +13,11 @@ pub(super) enum Doing {
     Waits,
     /// Waits for a lock; whether that is the system's doing.
     WaitsForLock { system: bool },
+    /// Communicates: for others it works; whether its own wait is the system's doing.
+    Call { system: bool },
     /// Has not started, or has ended.
     Absent,
-    /// Communicates, waits for a device, or is not known: for others it works, and its own time is not decided here.
+    /// Waits for a device, or is not known: for others it works, and its own time is not decided here.
     Other,
     /// Outside of the run of its process.
     Elsewhere,
@@ -25,7 +27,7 @@ impl Doing {
     pub fn of(state: State) -> Doing {
         match state {
             State::NotStarted | State::Ended => Doing::Absent,
-            State::Communication => Doing::Other,
+            State::Communication => Doing::Call { system: false },
             state => match state.group() {
                 Group::Useful | Group::Runtime | Group::Off | Group::Blocked => Doing::Works,
                 Group::Mutex => Doing::WaitsForLock { system: false },
@@ -66,7 +68,8 @@ pub(super) struct Changes<'a, I> {
     pub off: &'a Times,
     pub blocked: &'a Times,
     pub device: &'a Times,
-    pub lock: &'a Times,
+    /// Waits for locks and in calls that are the system's doing.
+    pub directed: &'a Times,
 }
 
 /// The times that are not over at `begin`.
@@ -103,10 +106,10 @@ impl<I: Iterator<Item = Span>> Iterator for Changes<'_, I> {
             doing = Doing::Other;
         }
         let mut until = span.end.min(off_until).min(blocked_until).min(device_until);
-        if let Doing::WaitsForLock { system } = &mut doing {
-            let lock_until;
-            (*system, lock_until) = inside(&mut self.lock, at);
-            until = until.min(lock_until);
+        if let Doing::WaitsForLock { system } | Doing::Call { system } = &mut doing {
+            let directed_until;
+            (*system, directed_until) = inside(&mut self.directed, at);
+            until = until.min(directed_until);
         }
         self.at = until;
         let pool = match doing {

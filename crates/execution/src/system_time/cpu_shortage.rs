@@ -1,7 +1,7 @@
 //! Sums of the time that workers had no CPU.
 
-use super::intervals::{Times, add_parts, overlap_ns};
 use super::join_intervals;
+use crate::intervals::{Times, add_parts, overlap_ns};
 use crate::{Execution, ThreadIndex, ThreadKind};
 
 /// Time of workers without a CPU, by loss and by the thread without one; nanoseconds.

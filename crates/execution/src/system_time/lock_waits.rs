@@ -1,6 +1,6 @@
 //! Waits for locks that are the system's doing.
 
-use super::intervals::{Times, add_parts};
+use crate::intervals::{Times, add_parts};
 use crate::{Execution, Group, Holders, Span, ThreadIndex};
 
 /// Maximum length of a followed chain of threads, each of which holds the object that the previous one waits for.

@@ -25,9 +25,9 @@
 //! - Within the times in which a worker waits without a CPU, numbers are exact up to the number of workers, which is as
 //!   many as can take one.
 
-use super::intervals::{Times, join_intervals};
 use super::member::Member;
 use crate::accesses::{Access, DeclaredGraph};
+use crate::intervals::{Times, join_intervals};
 use crate::{
     Execution, NO_TIME, ProcessIndex, RegionIndex, Section, State, TaskIndex, TaskStatus, ThreadIndex,
     TypeKind,

@@ -51,7 +51,7 @@ impl Lane {
 struct ProcessCounts {
     /// Run code, communicate, or wait for a device.
     working: u32,
-    /// Have code to run, and no CPU.
+    /// Have code to run, and no CPU, or wait in a call for another process that has none.
     could_work: u32,
     /// Wait, could run, and have no CPU.
     woken: u32,
@@ -198,7 +198,7 @@ impl Sweep<'_> {
                 Doing::Works if lane.now.off => Some(taken),
                 Doing::Works | Doing::Other | Doing::Elsewhere => None,
                 doing if doing.is_wait() && crowd.is_some() && !lane.kept => Some(SystemCause::MoreWorkers),
-                Doing::WaitsForLock { system } => system.then_some(taken),
+                Doing::WaitsForLock { system } | Doing::Call { system } => system.then_some(taken),
                 // Threads that are there have all CPUs.
                 Doing::Absent if taken == SystemCause::MoreWorkers => Some(taken),
                 Doing::Waits | Doing::Absent => (lane.misses || process.waits_for_system()).then_some(taken),
@@ -218,7 +218,8 @@ impl Sweep<'_> {
             let Now { doing, off, blocked, .. } = lane.now;
             match doing {
                 Doing::Works if off => process.could_work += 1,
-                Doing::Works | Doing::Other => process.working += 1,
+                Doing::Call { system: true } => process.could_work += 1,
+                Doing::Works | Doing::Call { .. } | Doing::Other => process.working += 1,
                 // It was woken, or looks whether there is work for it.
                 Doing::Waits if off => process.woken += 1,
                 _ => {}

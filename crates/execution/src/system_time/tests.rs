@@ -1,12 +1,14 @@
 //! Small runs with a known partition.
 
 use super::*;
+use crate::messages::{MpiCall, PeerWait, PeerWaitKind};
 use crate::{
     Change, CpuFacts, CpuSet, Definition, ExecutionBuilder, Hold, Loss, NO_TIME, ObjectIndex, Observer,
-    OsSource, OsTimes, RegionIndex, Section, SiteIndex, TaskIndex, TaskStatus, TypeIndex, TypeKind,
+    OsSource, OsTimes, Place, RegionIndex, Section, SiteIndex, TaskIndex, TaskStatus, TypeIndex, TypeKind,
 };
 use State::{
-    Barrier, Idle, JoinBarrier, LockWait, OutOfCpu, Oversubscribed, Runtime, Serial, Task, Taskwait,
+    Barrier, Communication, Idle, JoinBarrier, LockWait, OutOfCpu, Oversubscribed, Runtime, Serial, Task,
+    Taskwait,
 };
 
 /// A run from 0 to 100 of workers with these sections and their begins.
@@ -435,4 +437,80 @@ fn a_task_is_missed_once_also_if_waits_in_nested_tasks_may_take_it() {
     assert_eq!(lost(&[(20, 50, inner), (20, 50, inner)]), [30, 30]);
     // Of a child that is its own ancestor, as in a damaged trace, nothing is known.
     assert_eq!(lost(&[(20, 50, TaskIndex(2))]), [0, 0]);
+}
+
+/// Ranks with a thread each, from 0 to 100, with these sections; calls that wait: rank, begin, end, late rank, its arrival.
+fn ranks(workers: &[&[(u64, State)]], waits: &[(u32, u64, u64, u32, u64)]) -> Execution {
+    let mut builder = ExecutionBuilder::new();
+    for (rank, sections) in workers.iter().enumerate() {
+        let process = builder.add_process("host.1", rank as i64);
+        let thread = builder.add_thread(process, rank as i64);
+        builder.change(thread, sections[0].0, Change::ThreadWorks);
+        for (at, state) in *sections {
+            builder.event(thread, *at);
+            builder.change(thread, *at, Change::Becomes(Section::of(*state)));
+        }
+        builder.event(thread, 100);
+        builder.change(thread, 100, Change::ThreadEnds);
+    }
+    let mut execution = builder.finish();
+    let call = |(rank, start, end, late, until): &(u32, u64, u64, u32, u64)| MpiCall {
+        thread: ThreadIndex(*rank),
+        function: 0,
+        place: Place::UNKNOWN,
+        start: *start,
+        end: *end,
+        count: 1,
+        bytes: 0,
+        wait: Some(PeerWait { kind: PeerWaitKind::LateMember, culprit: ProcessIndex(*late), until: *until }),
+    };
+    execution.communication.calls = waits.iter().map(call).collect();
+    execution
+}
+
+/// A rank without a CPU is not late by its own doing.
+#[test]
+fn a_call_that_waits_for_a_rank_without_a_cpu_waits_for_the_system() {
+    let late: &[(u64, State)] = &[(0, Serial)];
+    let execution = ranks(&[&[(0, Serial), (10, Communication), (90, Serial)], late], &[(0, 10, 90, 1, 80)]);
+    // It has no CPU after its arrival, too.
+    let execution = off(execution, &[(0, 12, 15), (1, 5, 40), (1, 60, 65), (1, 78, 85)]);
+    let expected = [
+        (Serial, 10),
+        (OutOfCpu, 30),
+        (Communication, 20),
+        (OutOfCpu, 5),
+        (Communication, 13),
+        (OutOfCpu, 2),
+        (Communication, 10),
+        (Serial, 10),
+    ];
+    assert_eq!(times(&execution, 0), expected);
+    // With a CPU it is late.
+    let execution = ranks(&[&[(0, Communication)], late], &[(0, 0, 100, 1, 100)]);
+    assert_eq!(times(&off(execution, &[(0, 20, 50)]), 0), [(Communication, 100)]);
+}
+
+#[test]
+fn a_late_rank_that_waits_itself_is_followed() {
+    let calls: &[(u64, State)] = &[(0, Communication)];
+    let waits = [(0, 0, 100, 1, 100), (1, 0, 60, 2, 60)];
+    let execution = ranks(&[calls, &[(0, Communication), (60, Serial)], &[(0, Serial)]], &waits);
+    let execution = off(execution, &[(2, 10, 30), (2, 50, 80)]);
+    for rank in 0..2 {
+        let expected = [(Communication, 10), (OutOfCpu, 20), (Communication, 20), (OutOfCpu, 10)];
+        assert_eq!(times(&execution, rank)[..4], expected);
+    }
+    // Ranks that wait for each other need no CPU.
+    let circle = [(0, 0, 100, 1, 100), (1, 0, 100, 0, 100)];
+    let execution = off(ranks(&[calls, calls], &circle), &[(0, 10, 30), (1, 20, 50)]);
+    assert_eq!(times(&execution, 0), [(Communication, 100)]);
+}
+
+#[test]
+fn a_late_rank_with_a_working_thread_proceeds() {
+    let mut execution = ranks(&[&[(0, Communication)], &[(0, Serial)], &[(0, Task)]], &[(0, 0, 100, 1, 100)]);
+    execution.threads[2].process = ProcessIndex(1);
+    let execution = off(execution, &[(1, 10, 50), (2, 40, 70)]);
+    assert_eq!(times(&execution, 0), [(Communication, 40), (OutOfCpu, 10), (Communication, 50)]);
 }

@@ -12,8 +12,8 @@
 //! | any, in a process with lost events | perhaps, at any time |
 
 use super::activity::Doing;
-use super::intervals::{add_parts, join_intervals};
 use super::ready::{PoolKey, TaskFacts};
+use crate::intervals::{add_parts, join_intervals};
 use crate::{Execution, Span, TaskIndex, TypeKind};
 use rustc_hash::FxHashMap;
 

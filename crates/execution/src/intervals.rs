@@ -1,10 +1,10 @@
 //! Sets of intervals of time, each in order and disjoint.
 
 /// Spans of time in order, apart from each other.
-pub(super) type Times = [(u64, u64)];
+pub(crate) type Times = [(u64, u64)];
 
 /// Overlap of both `times`, each in order and disjoint.
-pub(super) fn overlap_ns(times: &Times, others: impl Iterator<Item = (u64, u64)>) -> u64 {
+pub(crate) fn overlap_ns(times: &Times, others: impl Iterator<Item = (u64, u64)>) -> u64 {
     let (mut left, mut sum) = (times, 0);
     for (start, end) in others {
         left = &left[left.partition_point(|time| time.1 <= start)..];
@@ -15,14 +15,14 @@ pub(super) fn overlap_ns(times: &Times, others: impl Iterator<Item = (u64, u64)>
 }
 
 /// Adds the parts of `all` between two times.
-pub(super) fn add_parts(all: &Times, (start, end): (u64, u64), out: &mut Vec<(u64, u64)>) {
+pub(crate) fn add_parts(all: &Times, (start, end): (u64, u64), out: &mut Vec<(u64, u64)>) {
     let first = all.partition_point(|part| part.1 <= start);
     let parts = all[first..].iter().take_while(|part| part.0 < end);
     out.extend(parts.map(|part| (part.0.max(start), part.1.min(end))));
 }
 
 /// Takes `others` out of `times`; both are in order and apart.
-pub(super) fn subtract(times: &mut Vec<(u64, u64)>, others: &Times) {
+pub(crate) fn subtract(times: &mut Vec<(u64, u64)>, others: &Times) {
     if others.is_empty() {
         return;
     }
@@ -51,7 +51,7 @@ pub fn join_intervals(intervals: &mut Vec<(u64, u64)>) {
 }
 
 /// Collects all intervals, joined.
-pub(super) fn joined<'a>(all: impl Iterator<Item = &'a Vec<(u64, u64)>>) -> Vec<(u64, u64)> {
+pub(crate) fn joined<'a>(all: impl Iterator<Item = &'a Vec<(u64, u64)>>) -> Vec<(u64, u64)> {
     let mut intervals: Vec<(u64, u64)> = all.flatten().copied().collect();
     join_intervals(&mut intervals);
     intervals
