@@ -18,8 +18,20 @@ const VICTIM_PERCENT: u64 = 5;
 
 /// The advice: one sentence, in the runtime's terms if available.
 pub(crate) fn remedy(finding: &NamedFinding, runtime: Option<Runtime>) -> &'static str {
-    let text = deciding(finding.pattern, finding.cause, finding.blamed);
+    let text = match absence(finding) {
+        Some(cause) => cause.text(),
+        None => deciding(finding.pattern, finding.cause, finding.blamed),
+    };
     first_sentence(runtime.and_then(|runtime| text.advice_for(runtime)).unwrap_or(text.helps))
+}
+
+/// The cause of the absence of workers without anybody to blame, if the loss is mostly that: no task was too small for them.
+fn absence(finding: &NamedFinding) -> Option<Cause> {
+    let is_mostly = |state| finding.victims.get(state) > finding.ns / 2;
+    let is_absence =
+        finding.blamed == Blamed::Nobody && finding.pattern.is_none() && finding.cause.is_in(Cause::Wait);
+    let causes = [(State::NotStarted, Cause::WaitStart), (State::Ended, Cause::WaitEnd)];
+    causes.into_iter().find(|(state, _)| is_absence && is_mostly(*state)).map(|(_, cause)| cause)
 }
 
 /// A text up to its first full stop that ends a sentence; settings have full stops in their names.
@@ -217,6 +229,24 @@ mod tests {
         finding.victims = ByState::default();
         finding.victims.add(State::Idle, 2000);
         assert_eq!(evidence(&finding), "lost in idle 2.00 µs; sole cause in 30.0 % of it");
+    }
+
+    /// No task is too small for a worker that does not exist.
+    #[test]
+    fn absent_workers_need_no_larger_tasks() {
+        let remedy_of = |state: State, absent: u64| {
+            let (cause, blamed) = (Cause::Wait, Blamed::Nobody);
+            let mut finding =
+                NamedFinding::new((cause, blamed), (state, String::new()), 100, Confidence::High);
+            finding.victims.add(state, absent);
+            finding.victims.add(State::Barrier, 100 - absent);
+            remedy(&finding, Some(Runtime::OpenMp))
+        };
+        assert_eq!(remedy_of(State::NotStarted, 60), first_sentence(Cause::WaitStart.text().helps));
+        assert_eq!(remedy_of(State::Ended, 60), first_sentence(Cause::WaitEnd.text().helps));
+        for (state, absent) in [(State::NotStarted, 40), (State::Idle, 60)] {
+            assert!(remedy_of(state, absent).starts_with("Use larger tasks"));
+        }
     }
 
     #[test]

@@ -282,12 +282,7 @@ pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
         (_, Blamed::Serial) => format!("{workers} have nothing to do during {place}"),
         (_, Blamed::Task) if alone => format!("{workers} wait while {place} runs alone"),
         (_, Blamed::Task) => format!("{workers} wait while too few tasks run: {place}"),
-        (_, Blamed::Loop) => match finding.work {
-            Some(work) => {
-                format!("the team waits for the slowest in {place} (load balance {:.2})", work.load.balance())
-            }
-            None => format!("the team waits for {place}"),
-        },
+        (_, Blamed::Loop) => waits_for_loop(place, finding.work.map(|work| work.load.balance())),
         (_, Blamed::Single) => format!("the team waits while one thread executes {place}"),
         (_, Blamed::Creation) => {
             format!("{workers} wait while {place} creates {}", format::counted(finding.tasks_created, "task"))
@@ -361,6 +356,16 @@ pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
                 format!("{workers} wait while none of them runs code ({reason}){place}")
             }
         }
+    }
+}
+
+/// Load balance of a construct from which on its team loses nothing by it: others wait for the whole team, as in a league.
+const EVEN: f64 = 0.995;
+
+fn waits_for_loop(place: &str, balance: Option<f64>) -> String {
+    match balance.filter(|balance| *balance < EVEN) {
+        Some(balance) => format!("the team waits for the slowest in {place} (load balance {balance:.2})"),
+        None => format!("the team waits for {place}"),
     }
 }
 
@@ -489,4 +494,18 @@ pub fn knows_samples_alone(execution: &Execution) -> bool {
         matches!(state, State::Unknown | State::NotStarted | State::Ended)
     });
     is_silent && is_not_known
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_even_loop_is_not_called_uneven() {
+        assert_eq!(waits_for_loop("f", Some(0.6)), "the team waits for the slowest in f (load balance 0.60)");
+        assert_eq!(
+            [Some(1.0), None].map(|balance| waits_for_loop("f", balance)),
+            ["the team waits for f"; 2]
+        );
+    }
 }
