@@ -91,13 +91,15 @@ static void *recursive(void *unused)
 	return unused;
 }
 
-static void *c11_holder(void *unused)
+/* In a thread of C11, which the C library makes without pthread_create. */
+static int c11_holder(void *unused)
 {
+	(void)unused;
 	mtx_lock(&c11_mutex); /* holds the mutex of C11 */
 	about_to_wait(0);
 	sleep_until_it_waits(1);
 	mtx_unlock(&c11_mutex);
-	return unused;
+	return 7;
 }
 
 static void *producer(void *unused)
@@ -242,11 +244,16 @@ int main(int count, char **arguments)
 		pthread_mutex_lock(&recursive_mutex); /* waits for the recursive mutex */
 		pthread_mutex_unlock(&recursive_mutex);
 	} else if (!strcmp(way, "c11")) {
-		thread = start(c11_holder);
+		thrd_t holder;
+		int result = 0;
+		if (thrd_create(&holder, c11_holder, NULL) != thrd_success)
+			return 3;
 		until_held(0);
 		about_to_wait(1);
 		mtx_lock(&c11_mutex); /* waits for the mutex of C11 */
 		mtx_unlock(&c11_mutex);
+		if (thrd_join(holder, &result) != thrd_success || result != 7)
+			return 4;
 	} else if (!strcmp(way, "condition")) {
 		thread = start(producer);
 		wait_ready();

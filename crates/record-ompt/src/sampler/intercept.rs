@@ -1,6 +1,6 @@
 //! Functions of the C library that this library intercepts when it is preloaded, as sampling requires:
 //!
-//! - `pthread_create`: threads that OpenMP does not know are sampled too;
+//! - `pthread_create`, `thrd_create`: threads that OpenMP does not know are sampled too ([`new_threads`]);
 //! - `dlopen`, `dlsym`: code that is loaded later is mapped before its first call;
 //! - calls that a signal interrupts despite `SA_RESTART` (signal(7)): the timers' signal is deferred until
 //!   they return, so the program never gets an `EINTR` caused by the recorder. The weight of the next sample
@@ -11,7 +11,7 @@
 //! - `sigwait` and its kin: they never hand our signal to the program;
 //! - `sigprocmask`, `pthread_sigmask`, `signalfd`: a program that blocks all signals, or reads all, does not mean ours;
 //! - `sigaltstack`: an alternate stack of the recorder's is not visible to the program ([`alternate`]);
-//! - `pthread_create`, `fork`, `system`, `popen`, `posix_spawn`, `posix_spawnp`: if they fail because of a
+//! - `pthread_create`, `thrd_create`, `fork`, `system`, `popen`, `posix_spawn`, `posix_spawnp`: if they fail because of a
 //!   limit of threads, the recorder's own threads end, and the call is repeated;
 //! - `_exit`, `_Exit`: a profile is complete then, too;
 //! - `prctl`, `syscall`: before a filter that may end the process for calls of the recorder's, the recording ends ([`filters`]).
@@ -19,18 +19,19 @@
 //! Without preloading none of these is found. Every function passes its arguments to the C library's own, and
 //! has no other effect while sampling is off.
 
+mod new_threads;
 mod other_calls;
 
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
-use libc::{fd_set, nfds_t, pollfd, pthread_attr_t, pthread_t, siginfo_t, sigset_t, timespec, timeval};
-use taskscope_record::{cancellation, clock, fork_gate, own_threads};
+use libc::{fd_set, nfds_t, pollfd, siginfo_t, sigset_t, timespec, timeval};
+use taskscope_record::{clock, fork_gate, own_threads};
 
 use super::blocking::{self, Blocking};
 use super::host::host;
-use super::{Clock, Sampler, alternate, code_map, filters, settings, signal};
+use super::{Clock, Sampler, alternate, filters, settings, signal};
 
 /// The next function of a name after ours.
 struct Next {
@@ -116,7 +117,7 @@ next_functions! {
     nanosleep clock_nanosleep usleep sleep thrd_sleep pause poll __poll_chk select epoll_wait sem_timedwait
     sem_clockwait semop semtimedop msgrcv msgsnd aio_suspend aio_suspend64 gai_suspend write writev send sendto sendmsg recv recvfrom recvmsg
     ppoll pselect epoll_pwait __ppoll_chk epoll_pwait2 sigsuspend sigwait sigwaitinfo sigtimedwait signal
-    bsd_signal ssignal sysv_signal __sysv_signal sigaction sigaltstack pthread_create dlopen dlsym _exit _Exit
+    bsd_signal ssignal sysv_signal __sysv_signal sigaction sigaltstack pthread_create thrd_create dlopen dlsym _exit _Exit
     sigprocmask pthread_sigmask signalfd setsockopt read __read_chk readv accept accept4 connect recvmmsg sendmmsg __recv_chk __recvfrom_chk syscall
     fork system popen posix_spawn posix_spawnp prctl
 }
@@ -474,59 +475,6 @@ exits! {
     fn _Exit;
 }
 
-type Routine = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
-
-/// Start arguments of a new thread.
-struct Start {
-    routine: Routine,
-    argument: *mut c_void,
-}
-
-unsafe extern "C-unwind" fn started(start: *mut c_void) -> *mut c_void {
-    // SAFETY: made for this thread by `pthread_create`.
-    let Start { routine, argument } = *unsafe { Box::from_raw(start.cast::<Start>()) };
-    if !super::Bounds::of_this_thread().is_small() {
-        let _deferred = cancellation::Deferred::begin();
-        code_map::refresh_if_suspected();
-        if let Some(host) = host() {
-            (host.begin_thread)(routine as usize);
-        }
-    }
-    // SAFETY: the program's own routine with its argument.
-    unsafe { routine(argument) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C-unwind" fn pthread_create(
-    thread: *mut pthread_t,
-    attributes: *const pthread_attr_t,
-    routine: Routine,
-    argument: *mut c_void,
-) -> c_int {
-    type Function =
-        unsafe extern "C-unwind" fn(*mut pthread_t, *const pthread_attr_t, Routine, *mut c_void) -> c_int;
-    // SAFETY: the function of this name has this type; the arguments are the caller's, or ours.
-    unsafe {
-        let next = core::mem::transmute::<usize, Function>(next::pthread_create.address());
-        if own_threads::are_being_started() {
-            return next(thread, attributes, routine, argument);
-        }
-        let create = |routine, argument| {
-            let attempt = || next(thread, attributes, routine, argument);
-            own_threads::try_again(attempt, |failed| *failed == libc::EAGAIN && !filters::has_left())
-        };
-        if !super::is_active() {
-            return create(routine, argument);
-        }
-        let start = Box::into_raw(Box::new(Start { routine, argument }));
-        let failed = create(started, start.cast());
-        if failed != 0 {
-            drop(Box::from_raw(start));
-        }
-        failed
-    }
-}
-
 /// `fn name(arguments) -> result, fails condition;`: process-creating functions of the C library, repeated if
 /// one of the recorder's threads used up the limit.
 macro_rules! tried_again {
@@ -581,7 +529,7 @@ fn is_at_limit() -> bool {
 /// Before the program loads something.
 #[cfg(target_arch = "x86_64")]
 extern "C" fn before_dlopen() -> usize {
-    code_map::suspect();
+    super::code_map::suspect();
     next::dlopen.address()
 }
 
@@ -589,7 +537,7 @@ extern "C" fn before_dlopen() -> usize {
 #[cfg(target_arch = "x86_64")]
 extern "C" fn before_dlsym() -> usize {
     if super::is_active() {
-        code_map::refresh_now();
+        super::code_map::refresh_now();
         if let Some(host) = host().filter(|_| taskscope_record::thread::is_attached()) {
             (host.write_modules)();
         }

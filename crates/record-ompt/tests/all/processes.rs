@@ -296,7 +296,7 @@ fn the_tool_exports_its_entries_and_the_functions_that_sampling_interposes() {
                      io_uring_wait_cqes io_uring_wait_cqes_min_timeout msgrcv msgsnd nanosleep pause poll ppoll prctl pselect pthread_create pthread_sigmask \
                      read readv recv recvfrom recvmmsg recvmsg select sem_clockwait sem_timedwait semop semtimedop send sendmmsg sendmsg sendto \
                      setsockopt sigaction sigaltstack signal signalfd sigprocmask sigsuspend sigtimedwait sigwait sigwaitinfo sleep ssignal syscall sysv_signal \
-                     thrd_sleep usleep write writev";
+                     thrd_create thrd_sleep usleep write writev";
     let symbols = text.lines().filter_map(|line| line.split_whitespace().last());
     let others: Vec<_> =
         symbols.filter(|symbol| !preloaded.split_whitespace().any(|p| p == *symbol)).collect();
