@@ -316,6 +316,8 @@ fn waits_for_other_processes_are_charged_to_no_thread() {
     let cases = [
         ("child", "pipe", "reads from a child"),
         ("wait", "other process", "waits for a child"),
+        ("system", "other process", "runs a command"),
+        ("pclose", "other process", "closes a command"),
         ("flock", "file lock", "locks the file"),
     ];
     let ways = Ways::of_c(PROGRAM);

@@ -66,6 +66,7 @@ waits! {
     fn wait3(status: Status, flags: c_int, usage: Usage) -> pid_t, blocks Blocking::Other;
     fn wait4(child: pid_t, status: Status, flags: c_int, usage: Usage) -> pid_t, blocks Blocking::Other;
     fn waitid(kind: c_uint, id: c_uint, info: Info, flags: c_int) -> c_int, blocks Blocking::Other;
+    fn pclose(stream: Data) -> c_int, blocks Blocking::Other;
     fn flock(descriptor: c_int, operation: c_int) -> c_int, blocks Blocking::FileLock { descriptor, is_of_process: false };
     fn lockf(descriptor: c_int, command: c_int, bytes: off_t) -> c_int, blocks Blocking::FileLock { descriptor, is_of_process: true };
     fn lockf64(descriptor: c_int, command: c_int, bytes: off_t) -> c_int, blocks Blocking::FileLock { descriptor, is_of_process: true };

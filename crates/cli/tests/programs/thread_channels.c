@@ -173,6 +173,13 @@ int main(int count, char **arguments)
 			_exit(0);
 		}
 		waitpid(child, NULL, 0); /* waits for a child */
+	} else if (!strcmp(way, "system")) {
+		if (system("exec sleep 0.05")) /* runs a command */
+			return 1;
+	} else if (!strcmp(way, "pclose")) {
+		FILE *command = popen("exec sleep 0.05", "r");
+		if (!command || pclose(command)) /* closes a command */
+			return 1;
 	} else if (!strcmp(way, "flock")) {
 		int file = open("locked", O_RDWR | O_CREAT, 0600);
 		struct flock whole = {.l_type = F_WRLCK};

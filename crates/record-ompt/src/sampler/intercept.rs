@@ -476,16 +476,21 @@ exits! {
 }
 
 /// `fn name(arguments) -> result, fails condition;`: process-creating functions of the C library, repeated if
-/// one of the recorder's threads used up the limit.
+/// one of the recorder's threads used up the limit; with the kind of the wait ([`Blocking`]) if they wait.
 macro_rules! tried_again {
-    ($( fn $name:ident($($arg:ident : $type:ty),*) -> $result:ty, fails $fails:expr; )*) => { $(
+    ($( fn $name:ident($($arg:ident : $type:ty),*) -> $result:ty, fails $fails:expr $(, blocks $blocking:expr)?; )*) => { $(
         #[unsafe(no_mangle)]
-        unsafe extern "C" fn $name($($arg: $type),*) -> $result {
-            type Function = unsafe extern "C" fn($($type),*) -> $result;
+        unsafe extern "C-unwind" fn $name($($arg: $type),*) -> $result {
+            type Function = unsafe extern "C-unwind" fn($($type),*) -> $result;
+            $(let blocking = $blocking;
+            let begun = blocking::begin(blocking);)?
             // SAFETY: the C library's function of this name has this type; the arguments are the caller's.
             let attempt = || unsafe { core::mem::transmute::<usize, Function>(next::$name.address())($($arg),*) };
             let fails: fn(&$result) -> bool = $fails;
-            own_threads::try_again(attempt, |result| fails(result) && !filters::has_left())
+            let result = own_threads::try_again(attempt, |result| fails(result) && !filters::has_left());
+            $(let blocking = $blocking;
+            blocking::end(begun, blocking, i64::from(result));)?
+            result
         }
     )* };
 }
@@ -505,7 +510,7 @@ unsafe extern "C" fn fork() -> libc::pid_t {
 }
 
 tried_again! {
-    fn system(command: *const libc::c_char) -> c_int, fails |status| *status == -1 && is_at_limit();
+    fn system(command: *const libc::c_char) -> c_int, fails |status| *status == -1 && is_at_limit(), blocks Blocking::Other;
     fn popen(command: *const libc::c_char, mode: *const libc::c_char) -> *mut libc::FILE, fails |file| file.is_null() && is_at_limit();
     fn posix_spawn(pid: *mut libc::pid_t, file: *const libc::c_char, actions: *const c_void, attributes: *const c_void, arguments: *const *const libc::c_char, environment: *const *const libc::c_char) -> c_int, fails |failed| *failed == libc::EAGAIN;
     fn posix_spawnp(pid: *mut libc::pid_t, file: *const libc::c_char, actions: *const c_void, attributes: *const c_void, arguments: *const *const libc::c_char, environment: *const *const libc::c_char) -> c_int, fails |failed| *failed == libc::EAGAIN;
