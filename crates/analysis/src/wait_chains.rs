@@ -44,7 +44,8 @@ pub enum Tie {
 pub enum Root {
     /// The last thread of the chain was not waiting for another one, and had a CPU as far as is known.
     Ran,
-    /// The last thread of the chain, or the waiting thread itself, could run and had no CPU: the wait had been ended.
+    /// The last thread of the chain, or the waiting thread itself, could run and had no CPU: the wait had been ended. (Signals wake a
+    /// thread within its wait, such as those of samples; it sleeps again.)
     NoCpu,
     /// The lock was free, or the thread had been woken: until it ran again.
     Handover,
@@ -138,7 +139,23 @@ impl<F: FnMut(ChainPart)> Chains<'_, F> {
         self.end_on_cpu_in(thread, (root, None), from, until);
     }
 
-    /// [`end_on_cpu`](Self::end_on_cpu) for a thread in sleep or I/O: the request has come, or the time is over, since it could run.
+    /// Ends the chain at the waiting thread itself, in a wait that no known thread has ended: the request has come, or the time is
+    /// over, since it was blocked last.
+    fn end_in_own_wait(
+        &mut self,
+        wait: &ThreadWait,
+        (root, blocked): (Root, Option<(u32, ThreadCall)>),
+        from: u64,
+        until: u64,
+    ) {
+        // All of the run, of which this may be a part.
+        let asleep = self.execution.whole().blocked_of(wait.thread);
+        let before_end = &asleep[..asleep.partition_point(|off| off.start < wait.end)];
+        let awake = before_end.last().map_or(from, |off| off.end).clamp(from, until);
+        self.end_in(root, blocked, from, awake);
+        self.end_on_cpu_in(wait.thread, (root, blocked), awake, until);
+    }
+
     fn end_on_cpu_in(
         &mut self,
         thread: ThreadIndex,
@@ -191,7 +208,12 @@ impl<F: FnMut(ChainPart)> Chains<'_, F> {
                     _ => Root::Outside,
                 };
                 let call = ThreadCall::of(self.execution, wait.thread, wait.site, wait.start);
-                self.end_on_cpu_in(wait.thread, (root, Some((kind, call))), from, until);
+                let end = (root, Some((kind, call)));
+                match kind {
+                    // No signal wakes it: it had no CPU between two accesses.
+                    kind::FILE => self.end_on_cpu_in(wait.thread, end, from, until),
+                    _ => self.end_in_own_wait(wait, end, from, until),
+                }
             }
             None => {
                 let root = match wait.outcome {
@@ -199,7 +221,7 @@ impl<F: FnMut(ChainPart)> Chains<'_, F> {
                     WaitOutcome::Open => Root::Open,
                     _ => Root::NotKnown,
                 };
-                self.end_on_cpu(wait.thread, root, from, until);
+                self.end_in_own_wait(wait, (root, None), from, until);
             }
         }
     }
@@ -227,7 +249,7 @@ impl<F: FnMut(ChainPart)> Chains<'_, F> {
             WaitOutcome::Open => Root::Open,
             _ => Root::NotKnown,
         };
-        self.end_on_cpu(wait.thread, rest, at, until);
+        self.end_in_own_wait(wait, (rest, None), at, until);
     }
 
     /// The activity of a thread during waits of others for it.

@@ -222,6 +222,39 @@ fn after_a_wait_for_the_outside_the_thread_has_no_cpu() {
     }
 }
 
+/// Signals of samples wake the thread at 200 and at 400; each time it has no CPU at once, and sleeps again. The request comes at 800.
+#[test]
+fn a_thread_that_sleeps_again_in_its_wait_was_not_without_a_cpu() {
+    // A wait for a file may consist of several, which signals do not end.
+    for (object, without) in [(PEER, 100), (SLEEP, 100), (FILE, 300)] {
+        let mut run = Run::of(1);
+        run.waited(0, (100, 900), object);
+        let mut execution = run.finish(1000, &[]);
+        let times = OsTimes {
+            runnable: vec![(200, 300), (400, 500), (800, 900)],
+            blocked: vec![(100, 200), (300, 400), (500, 800)],
+            ..OsTimes::default()
+        };
+        execution.add_os_times(ThreadIndex(0), OsSource::Switches, times);
+        let (used, rows) = losses(&execution);
+        let no_cpu = rows.iter().find(|(to, _)| *to == LostTo::NoCpu);
+        assert_eq!((used, no_cpu.map(|(_, ns)| *ns)), (200, Some(without)), "{object:?} {rows:?}");
+        let states = &thread_states(&execution)[0];
+        assert_eq!((states.no_cpu_ns, states.waits.iter().map(|(_, ns)| ns).sum()), (without, 800 - without));
+    }
+}
+
+/// Thread 1 waits for the lock; a signal wakes it at 400, and it has no CPU until 600.
+#[test]
+fn a_signal_within_a_wait_for_a_lock_takes_nothing_from_the_wait() {
+    let execution = locked().finish(2000, &[(1, 400, 600)]);
+    let (used, rows) = losses(&execution);
+    assert_eq!(used, 1200);
+    assert!(matches!(rows[..], [(to, 800)] if is_wait(to, kind::MUTEX)), "{rows:?}");
+    let states = &thread_states(&execution)[1];
+    assert_eq!((states.no_cpu_ns, &states.waits[..]), (0, &[(kind::MUTEX, 800)][..]));
+}
+
 #[test]
 fn a_limit_bounds_the_capacity() {
     let execution = locked().finish(1500, &[(0, 0, 300)]);
@@ -250,6 +283,7 @@ fn without_the_cpus_or_the_scheduling_nothing_is_claimed() {
 fn the_states_of_a_thread_sum_to_its_life() {
     let states = thread_states(&locked().finish(2000, &[(1, 50, 200)]));
     let of = &states[1];
-    assert_eq!((of.running_ns, of.no_cpu_ns, of.blocked_ns, of.unknown_ns), (150, 150, 0, 0));
-    assert_eq!(of.waits, [(kind::MUTEX, 700)]);
+    // The lock is held meanwhile: the thread would wait with a CPU, too.
+    assert_eq!((of.running_ns, of.no_cpu_ns, of.blocked_ns, of.unknown_ns), (150, 50, 0, 0));
+    assert_eq!(of.waits, [(kind::MUTEX, 800)]);
 }

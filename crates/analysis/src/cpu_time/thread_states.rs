@@ -4,14 +4,14 @@ use taskscope_execution::{Execution, ThreadIndex};
 
 use super::activity::Doing;
 use super::scheduling::{Scheduling, ends_of_scheduling};
-use crate::wait_chains::object;
+use crate::wait_chains::{Root, follow, object};
 
 /// A thread's time by its states; the parts sum to its life.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadStates {
     /// Nanoseconds on a CPU, outside of recorded waits.
     pub running_ns: u64,
-    /// Nanoseconds in which it could run and had no CPU.
+    /// Nanoseconds in which it could run and had no CPU; within a recorded wait, since that had been ended.
     pub no_cpu_ns: u64,
     /// Nanoseconds in recorded waits by `taskscope_event::models::wait::kind`, in the order of the kinds.
     pub waits: Vec<(u32, u64)>,
@@ -52,9 +52,12 @@ fn states_of(execution: &Execution, thread: ThreadIndex, ends: &[u64]) -> Thread
         let (from, until) = (wait.start.max(at), wait.end.min(end));
         outside(&mut states, at, from.min(end));
         if until > from {
-            let off = &own.off[own.off.partition_point(|off| off.end <= from)..];
-            let off = off.iter().take_while(|off| off.start < until);
-            let no_cpu: u64 = off.map(|off| off.end.min(until) - off.start.max(from)).sum();
+            let mut no_cpu = 0;
+            follow(execution, wait, from, until, &mut |part| {
+                if part.root == Root::NoCpu && part.length == 0 {
+                    no_cpu += part.until - part.from;
+                }
+            });
             states.no_cpu_ns += no_cpu;
             let kind = object(execution, wait.object).map_or(0, |row| row.kind);
             let row = states.waits.partition_point(|(known, _)| *known < kind);
