@@ -7,7 +7,8 @@
 //! The rules are those of traces (`taskscope_analysis::cpu_time`): threads without a CPU and those that wait for others share the
 //! unused CPUs; the rest is charged to running code (*alone*), to sleep, or is *idle*. The instants of waits are exact. Of the
 //! time outside of waits, the kernel's sums (`schedstat`) say how much of a round a thread ran, had no CPU, or was blocked. Time
-//! without a CPU beyond that was in waits that had been ended: by wakes, or by requests.
+//! without a CPU beyond that was in waits that had been ended: by wakes, or by requests, sleep's and files' ends. In other waits,
+//! signals of samples wake a thread, and it sleeps again: no loss.
 //!
 //! A wait counts when it is over. So instants are divided late: not before the open waits, and the threads that have been off the
 //! CPU since in a call that is reported at its end. The numbers of pieces and of ended threads are limited; beyond, threads in such waits count as without work.
@@ -43,6 +44,8 @@ struct Life {
     until: u64,
     /// The kernel's sums at the last reading.
     last: ThreadSums,
+    /// Nanoseconds outside of waits in which it ran, or could, of the divided time.
+    active: f64,
     /// Since when it is off the CPU outside of recorded waits.
     quiet_since: Option<u64>,
 }
@@ -73,6 +76,36 @@ fn growth(now: ThreadSums, before: ThreadSums) -> (u64, u64) {
     (now.on_cpu.saturating_sub(before.on_cpu), now.delay.saturating_sub(before.delay))
 }
 
+/// Puts the time of a thread without a CPU that does not fit between the last reading and `at` into the rounds before: the kernel adds a
+/// delay when it ends, so a thread that had no CPU at a reading has its delay at a later one. Returns the part since the last
+/// reading. `ran` and `delay` are what the thread's sums grew by since then.
+fn put_back(
+    rounds: &mut [Round],
+    horizon: u64,
+    (thread, born): (u32, u64),
+    at: u64,
+    (ran, delay): (u64, u64),
+) -> (u64, u64) {
+    let last = rounds.last().map_or(horizon, |round| round.until);
+    let own = delay.min(at.saturating_sub(last.max(born)).saturating_sub(ran));
+    let mut rest = delay - own;
+    for number in (0..rounds.len()).rev() {
+        if rest == 0 {
+            break;
+        }
+        let from =
+            number.checked_sub(1).and_then(|before| rounds.get(before)).map_or(horizon, |round| round.until);
+        let Some(round) = rounds.get_mut(number) else { break };
+        let before = round.spent.get(&thread).map_or(0, |(ran, delay)| ran + delay);
+        let part = rest.min(round.until.saturating_sub(from.max(born)).saturating_sub(before));
+        if part > 0 {
+            grow(&mut round.spent, thread, (0, part));
+        }
+        rest -= part;
+    }
+    (ran, own)
+}
+
 impl Cpus {
     /// A thread begins, with the kernel's sums by then.
     pub fn begin_thread(&mut self, thread: u32, at: u64, last: ThreadSums) {
@@ -85,6 +118,7 @@ impl Cpus {
             from: at.max(self.horizon),
             until: u64::MAX,
             last,
+            active: 0.0,
             quiet_since: None,
         });
     }
@@ -101,7 +135,9 @@ impl Cpus {
         self.ended += usize::from(life.until == u64::MAX);
         life.until = at;
         if let Some(sums) = sums {
-            grow(&mut self.pending, thread, growth(sums, life.last));
+            let spent = growth(sums, life.last);
+            let spent = put_back(&mut self.rounds, self.horizon, (thread, life.from), at, spent);
+            grow(&mut self.pending, thread, spent);
         }
         let Some((from, until)) = last_wait else { return };
         if at.saturating_sub(until).saturating_mul(ENDS_PARTS) < until - from {
@@ -111,12 +147,16 @@ impl Cpus {
         }
     }
 
-    /// Whether a thread sleeps without other work: it runs, or could, for a small part of its life.
+    /// Whether a thread has work besides sleep: it runs, or could, for more than a small part of its life. Outside of waits, as far as
+    /// time is divided: a thread that polls is without a CPU after each sleep.
     pub fn has_work(&self, thread: u32) -> bool {
         const WORKS_PARTS: u64 = 20;
         let read_at = self.rounds.last().map_or(self.horizon, |round| round.until);
         let life = self.lives.iter().find(|life| life.thread == thread);
         life.is_none_or(|life| {
+            if life.from < self.horizon {
+                return life.active * WORKS_PARTS as f64 >= (self.horizon - life.from) as f64;
+            }
             let active = life.last.on_cpu + life.last.delay;
             // Not known before the first reading.
             life.from >= read_at || active.saturating_mul(WORKS_PARTS) >= read_at - life.from
@@ -154,7 +194,8 @@ impl Cpus {
             let Some(life) = self.lives.iter_mut().find(|life| life.thread == *thread) else { continue };
             let (ran, delay) = growth(*sums, life.last);
             life.last = *sums;
-            grow(&mut round.spent, *thread, (ran, delay));
+            let spent = put_back(&mut self.rounds, self.horizon, (*thread, life.from), at, (ran, delay));
+            grow(&mut round.spent, *thread, spent);
             let is_quiet = (ran + delay) * QUIET_PARTS < at - last && life.from <= last && !has_wait(*thread);
             life.quiet_since = is_quiet.then(|| life.quiet_since.unwrap_or(last));
         }
@@ -222,6 +263,9 @@ impl Cpus {
             if let Some((number, ns)) = sweep.charged(piece, end) {
                 charge(number, ns);
             }
+        }
+        for life in &mut self.lives {
+            life.active += sweep.active(life.thread);
         }
         self.horizon = end;
         self.pieces.retain_mut(|piece| {
@@ -322,6 +366,47 @@ mod tests {
         adds_up(&cpus, &charges);
     }
 
+    /// The kernel adds a delay when it ends: at 350 ms, after three readings.
+    #[test]
+    fn a_thread_without_a_cpu_at_a_reading_was_not_blocked() {
+        let mut cpus = cpus(1);
+        cpus.read(100 * MS, &[(0, sums(50, 0))], |_| false);
+        cpus.read(200 * MS, &[(0, sums(50, 0))], |_| false);
+        cpus.read(300 * MS, &[(0, sums(50, 0))], |_| false);
+        cpus.read(400 * MS, &[(0, sums(100, 300))], |_| false);
+        divided(&mut cpus, 400);
+        let CpuSums { used, no_cpu, no_cpu_threads, blocked_threads, .. } = cpus.sums;
+        assert_eq!([used, no_cpu, no_cpu_threads, blocked_threads].map(ms), [100.0, 300.0, 300.0, 0.0]);
+        adds_up(&cpus, &[]);
+    }
+
+    #[test]
+    fn an_ended_thread_without_a_cpu_at_a_reading_was_not_blocked() {
+        let mut cpus = cpus(2);
+        let other = |at| (0, sums(at, 0));
+        cpus.read(100 * MS, &[other(100), (1, sums(50, 0))], |_| false);
+        cpus.read(200 * MS, &[other(200), (1, sums(50, 0))], |_| false);
+        cpus.end_thread(1, 250 * MS, Some(sums(60, 190)), None);
+        cpus.read(300 * MS, &[other(300)], |_| false);
+        divided(&mut cpus, 300);
+        let CpuSums { used, no_cpu_threads, blocked_threads, .. } = cpus.sums;
+        assert_eq!([used, no_cpu_threads, blocked_threads].map(ms), [360.0, 190.0, 0.0]);
+    }
+
+    /// Signals of samples wake thread 1 in its wait, and it has no CPU at once.
+    #[test]
+    fn a_thread_that_is_woken_within_its_wait_lacks_no_cpu() {
+        for doing in [Doing::Wants(7, true), Doing::Rests, Doing::NotKnown(7)] {
+            let mut cpus = cpus(2);
+            cpus.add(1, (0, 400 * MS), doing);
+            cpus.read(400 * MS, &[(0, sums(400, 0)), (1, sums(1, 200))], |thread| thread == 1);
+            let charges = divided(&mut cpus, 400);
+            let CpuSums { no_cpu, no_cpu_threads, .. } = cpus.sums;
+            assert_eq!([no_cpu, no_cpu_threads].map(ms), [0.0, 0.0], "{doing:?} {charges:?}");
+            adds_up(&cpus, &charges);
+        }
+    }
+
     #[test]
     fn the_last_wait_of_a_thread_is_no_loss() {
         let mut cpus = cpus(2);
@@ -385,6 +470,19 @@ mod tests {
         assert!(cpus.has_work(0) && cpus.has_work(1));
         cpus.read(100 * MS, &[(0, sums(1, 0)), (1, sums(10, 0))], |_| false);
         assert!(!cpus.has_work(0) && cpus.has_work(1));
+    }
+
+    /// Thread 1 sleeps for 18 of each 20 ms; then the time is over, and it has no CPU for 2.
+    #[test]
+    fn a_thread_that_polls_has_no_work() {
+        let mut cpus = cpus(3);
+        for poll in 0..20 {
+            cpus.add(1, (poll * 20 * MS, (poll + 1) * 20 * MS - MS / 10), Doing::Sleeps(1));
+        }
+        cpus.read(400 * MS, &[(0, sums(200, 200)), (1, sums(1, 40)), (2, sums(0, 0))], |_| false);
+        assert!(cpus.has_work(1), "not known before the time is divided");
+        divided(&mut cpus, 400);
+        assert!(cpus.has_work(0) && !cpus.has_work(1) && !cpus.has_work(2));
     }
 
     #[test]

@@ -57,6 +57,26 @@ struct Shares {
     blocked: f64,
 }
 
+/// Times of a thread in a round, nanoseconds.
+#[derive(Clone, Copy, Default)]
+struct InRound {
+    outside: f64,
+    /// In waits in which it may be without a CPU: between wakes and next steps, and where signals of samples do not wake it.
+    ended: f64,
+}
+
+/// The division of a round among the states of threads.
+#[derive(Default)]
+struct RoundShares {
+    of: FxHashMap<u32, Shares>,
+    /// The part of the running threads' time in which they had no CPU.
+    system: f64,
+    /// The same of the time between wakes and next steps.
+    late: f64,
+    /// Nanoseconds without a CPU in other waits: their requests had come.
+    in_waits: f64,
+}
+
 impl Shares {
     fn add(&mut self, other: Shares, sign: f64) {
         self.ran += sign * other.ran;
@@ -99,9 +119,12 @@ pub struct Sweep<'a> {
     first: u64,
     /// In the order of time.
     changes: Vec<(u64, u32, Step)>,
-    /// By round and thread: time outside of waits, nanoseconds; by round the time between wakes and next steps.
-    outside: Vec<FxHashMap<u32, f64>>,
+    /// By round and thread: nanoseconds outside of waits, and in waits that may have been ended before.
+    outside: Vec<FxHashMap<u32, InRound>>,
+    /// By round: nanoseconds between wakes and next steps.
     handed_over: Vec<f64>,
+    /// By thread: nanoseconds outside of waits in which it ran, or could.
+    active: FxHashMap<u32, f64>,
     rows: Vec<(u64, Columns)>,
 }
 
@@ -119,13 +142,16 @@ impl<'a> Sweep<'a> {
             changes: Vec::with_capacity(4 * pieces.len()),
             outside: vec![FxHashMap::default(); rounds.len()],
             handed_over: vec![0.0; rounds.len()],
+            active: FxHashMap::default(),
             rows: Vec::new(),
         };
         for (thread, from, until) in lives {
             let (from, until) = (from.max(first), until.min(end));
             if from < until {
                 sweep.change(thread, from, until, Step::Outside(1.0), Step::Outside(-1.0));
-                sweep.over_rounds(from, until, |sweep, round, ns| sweep.add_outside(round, thread, ns));
+                sweep.over_rounds(from, until, |sweep, round, ns| {
+                    sweep.add_in_round(round, thread, (ns, 0.0))
+                });
             }
         }
         for piece in pieces {
@@ -133,8 +159,12 @@ impl<'a> Sweep<'a> {
             if from < until {
                 sweep.change(piece.thread, from, until, Step::Wait(doing, 1.0), Step::Wait(doing, -1.0));
                 sweep.change(piece.thread, from, until, Step::Outside(-1.0), Step::Outside(1.0));
+                let may_have_ended = match doing {
+                    Doing::IsHandedOver(_) | Doing::WaitsAlone(_) | Doing::Sleeps(_) | Doing::Listens => 1.0,
+                    Doing::Wants(..) | Doing::NotKnown(_) | Doing::Rests => 0.0,
+                };
                 sweep.over_rounds(from, until, |sweep, round, ns| {
-                    sweep.add_outside(round, piece.thread, -ns);
+                    sweep.add_in_round(round, piece.thread, (-ns, ns * may_have_ended));
                     if let (Doing::IsHandedOver(_), Some(sum)) = (doing, sweep.handed_over.get_mut(round)) {
                         *sum += ns;
                     }
@@ -150,9 +180,11 @@ impl<'a> Sweep<'a> {
         self.changes.push((until, thread, end));
     }
 
-    fn add_outside(&mut self, round: usize, thread: u32, ns: f64) {
-        if let Some(outside) = self.outside.get_mut(round) {
-            *outside.entry(thread).or_default() += ns;
+    fn add_in_round(&mut self, round: usize, thread: u32, (outside, ended): (f64, f64)) {
+        if let Some(threads) = self.outside.get_mut(round) {
+            let times = threads.entry(thread).or_default();
+            times.outside += outside;
+            times.ended += ended;
         }
     }
 
@@ -169,28 +201,33 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// The shares of each thread in a round, the part of the time between wakes and next steps without a CPU, and the nanoseconds
-    /// without one in other waits: their requests had come.
-    fn shares(&self, number: usize, round: &Round, sums: &mut CpuSums) -> (FxHashMap<u32, Shares>, f64, f64) {
-        let mut rest = 0.0;
-        let mut shares = FxHashMap::default();
-        for (thread, outside) in self.outside.get(number).into_iter().flatten() {
+    /// Divides a round, and adds the times of threads to the sums.
+    fn shares(&self, number: usize, round: &Round, sums: &mut CpuSums) -> RoundShares {
+        let mut shares = RoundShares::default();
+        let (mut all, mut without, mut rest) = (0.0, 0.0, 0.0);
+        for (thread, times) in self.outside.get(number).into_iter().flatten() {
             let (ran, delay) = round.spent.get(thread).copied().unwrap_or_default();
-            let outside = outside.max(1.0);
+            let outside = times.outside.max(1.0);
             let ran = (ran as f64).min(outside);
             let no_cpu = (delay as f64).min(outside - ran);
-            rest += delay as f64 - no_cpu;
-            sums.no_cpu_threads += delay as f64;
+            let in_waits = (delay as f64 - no_cpu).min(times.ended.max(0.0));
+            all += ran + no_cpu;
+            without += no_cpu;
+            rest += in_waits;
+            sums.no_cpu_threads += no_cpu + in_waits;
             sums.blocked_threads += outside - ran - no_cpu;
             let of = Shares {
                 ran: ran / outside,
                 no_cpu: no_cpu / outside,
                 blocked: (outside - ran - no_cpu) / outside,
             };
-            shares.insert(*thread, of);
+            shares.of.insert(*thread, of);
         }
         let handed_over = self.handed_over.get(number).copied().unwrap_or(0.0);
-        (shares, (rest / handed_over.max(1.0)).min(1.0), (rest - handed_over).max(0.0))
+        shares.system = without / f64::max(all, 1.0);
+        shares.late = (rest / handed_over.max(1.0)).min(1.0);
+        shares.in_waits = (rest - handed_over).max(0.0);
+        shares
     }
 
     /// Divides so many CPUs over the time, and adds to the sums.
@@ -201,13 +238,15 @@ impl<'a> Sweep<'a> {
         let mut next = 0;
         self.rows.push((at, columns));
         for (number, round) in self.rounds.iter().enumerate() {
-            let (shares, late, in_waits) = self.shares(number, round, sums);
+            let RoundShares { of: shares, system, late, in_waits } = self.shares(number, round, sums);
+            for (thread, times) in self.outside.get(number).into_iter().flatten() {
+                let Shares { ran, no_cpu, .. } = shares.get(thread).copied().unwrap_or_default();
+                *self.active.entry(*thread).or_default() += (ran + no_cpu) * times.outside.max(0.0);
+            }
             let of = |thread: u32| shares.get(&thread).copied().unwrap_or_default();
             let no_cpu = in_waits / (round.until.saturating_sub(at) as f64).max(1.0);
             let mut now = Shares { no_cpu, ..Shares::default() };
             outside.iter().for_each(|(thread, count)| now.add(of(*thread), *count));
-            let (ran, no_cpu) = round.spent.values().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-            let system = no_cpu as f64 / ((ran + no_cpu) as f64).max(1.0);
             let end = round.until;
             loop {
                 let change = self.changes.get(next).copied().filter(|(time, ..)| *time < end);
@@ -229,6 +268,11 @@ impl<'a> Sweep<'a> {
                 }
             }
         }
+    }
+
+    /// Nanoseconds of a thread outside of waits in which it ran, or could, in the divided time.
+    pub fn active(&self, thread: u32) -> f64 {
+        self.active.get(&thread).copied().unwrap_or(0.0)
     }
 
     /// The number of a piece's part, and its charge by `end`.
