@@ -247,7 +247,9 @@ fn record(
     if !recorded && profiles.is_empty() {
         // Some may have been built by the command.
         let programs = &wrapped::programs_of(program, &args.command[1..]);
-        let run = not_recorded::Run { file: &run_file, programs, seen: &watcher.seen, uses_ovni };
+        let is_preloaded = names.contains(&"LD_PRELOAD");
+        let run =
+            not_recorded::Run { file: &run_file, programs, seen: &watcher.seen, uses_ovni, is_preloaded };
         run_file.not_recorded = Some(NotRecorded::of(&run));
     }
     write_run_file(&run_file, &trace);

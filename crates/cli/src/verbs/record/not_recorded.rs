@@ -32,6 +32,8 @@ pub struct Run<'a> {
     pub programs: &'a [PathBuf],
     pub seen: &'a Seen,
     pub uses_ovni: bool,
+    /// Whether the recorder was to be loaded by `LD_PRELOAD`.
+    pub is_preloaded: bool,
 }
 
 impl NotRecorded {
@@ -77,6 +79,9 @@ impl Run<'_> {
         if let Some(notice) = self.file.notices.iter().find(|notice| notice.stops_recording()) {
             return (notice.name, notice.text.clone(), Vec::new());
         }
+        if let Some(reason) = self.replaced_preload() {
+            return reason;
+        }
         if self.file.mode == RecordMode::Profile {
             let ended = Ended { programs, wall_ns: self.file.wall_ns, signal: self.file.signal };
             return ("no-profile", ended.why_no_profile(), vec![ended.remedy().to_owned()]);
@@ -119,6 +124,24 @@ impl Run<'_> {
             .filter_map(|program| elf::read(program))
             .any(|program| program.imports.contains("dlopen") || program.imports.contains("dlmopen"));
         self.by_findings(shown, found, loads_libraries)
+    }
+
+    /// The reason if the command sets the variable that loads the recorder, as `env LD_PRELOAD=…` does.
+    fn replaced_preload(&self) -> Option<(&'static str, String, Vec<String>)> {
+        let is_own = |word: &&String| word.starts_with("LD_PRELOAD=");
+        let own = self.file.command.iter().skip(1).find(is_own).filter(|_| self.is_preloaded)?;
+        let text = format!("{} sets LD_PRELOAD, by which the recorder would be loaded", self.file.command[0]);
+        let (name, list) = own.split_once('=').unwrap_or((own, ""));
+        let own = format!("{name}={}", shell_word(Path::new(list)));
+        let remedy = format!("{own} taskscope record …        (loads the recorder beside these libraries)");
+        Some(("preload-replaced", text, vec![remedy]))
+    }
+
+    /// Whether the recorder was to be loaded and is not among the libraries of the observed processes.
+    fn is_not_loaded(&self) -> bool {
+        let libraries = &self.seen.libraries;
+        let is_recorder = |name: &String| name.starts_with("libtaskscope");
+        self.is_preloaded && !libraries.is_empty() && !libraries.iter().any(is_recorder)
     }
 
     /// The reason if nothing failed: the run used something that is recorded in another way, or nothing at
@@ -179,10 +202,15 @@ impl Run<'_> {
         let (plain, named): (Vec<&Found>, Vec<&Found>) =
             others.iter().partition(|found| found.key == "threads");
         let parts_are_of_plain_threads = parts.is_empty() && named.is_empty();
+        let is_not_loaded = self.is_not_loaded();
+        let recorded_by = match is_not_loaded {
+            true => "but was started without the recorder's LD_PRELOAD, or with other rights",
+            false => "which --sample and --threads record",
+        };
         if !named.is_empty() {
-            parts.push(format!("uses {}{threads}, which --sample and --threads record", listed(&named)));
+            parts.push(format!("uses {}{threads}, {recorded_by}", listed(&named)));
         } else if !plain.is_empty() || !threads.is_empty() {
-            parts.push(format!("has its own threads{threads}, which --sample and --threads record"));
+            parts.push(format!("has its own threads{threads}, {recorded_by}"));
         }
         let reason = match (openmp.is_empty(), parts.is_empty()) {
             (_, true) => "nothing-parallel",
@@ -197,10 +225,15 @@ impl Run<'_> {
                 "taskscope record --preload -- {command}        (OpenMP of libraries that it loads itself)"
             ));
         }
-        remedies.push(format!(
-            "taskscope record --sample 100 -- {command}        (call paths; time on and off CPUs)"
-        ));
-        if !others.is_empty() || !threads.is_empty() {
+        // Options that were set do not help.
+        if is_not_loaded {
+            remedies.push("taskscope record … -- PROGRAM, without the command that starts it".to_owned());
+        } else {
+            remedies.push(format!(
+                "taskscope record --sample 100 -- {command}        (call paths; time on and off CPUs)"
+            ));
+        }
+        if !is_not_loaded && (!others.is_empty() || !threads.is_empty()) {
             remedies.push(format!(
                 "taskscope record --threads -- {command}        (also which threads wait for which)"
             ));
@@ -337,7 +370,41 @@ mod tests {
         let program = PathBuf::from("/nonexistent/app");
         let mut file = RunFile::begin(vec!["./app".into(), "a b".into()], &program, mode, None, Vec::new());
         file.wall_ns = Some(1_000_000);
-        NotRecorded::of(&Run { file: &file, programs: &[program], seen, uses_ovni: false })
+        of_run(&file, &program, seen, false)
+    }
+
+    fn of_run(file: &RunFile, program: &Path, seen: &Seen, is_preloaded: bool) -> NotRecorded {
+        let programs = &[program.to_owned()];
+        NotRecorded::of(&Run { file, programs, seen, uses_ovni: false, is_preloaded })
+    }
+
+    #[test]
+    fn a_command_that_replaces_the_preloaded_recorder_is_named() {
+        let command = ["env", "LD_PRELOAD=./a b.so", "./app"].map(str::to_owned).to_vec();
+        let program = Path::new("/nonexistent/env");
+        for mode in [RecordMode::Trace, RecordMode::Profile] {
+            let file = RunFile::begin(command.clone(), program, mode, None, Vec::new());
+            let seen = seen(&["a b.so", "libc.so.6"], 3);
+            let replaced = of_run(&file, program, &seen, true);
+            assert_eq!(replaced.reason, "preload-replaced");
+            assert!(replaced.text.starts_with("env sets LD_PRELOAD"), "{replaced:?}");
+            assert!(
+                replaced.remedies[0].starts_with("LD_PRELOAD='./a b.so' taskscope record"),
+                "{replaced:?}"
+            );
+            assert_ne!(of_run(&file, program, &seen, false).reason, "preload-replaced");
+        }
+    }
+
+    #[test]
+    fn options_that_were_set_are_no_remedy() {
+        let program = Path::new("/nonexistent/app");
+        let file = RunFile::begin(vec!["./start".into()], program, RecordMode::Trace, None, Vec::new());
+        let without = of_run(&file, program, &seen(&["libc.so.6"], 3), true);
+        assert!(without.text.contains("without the recorder's LD_PRELOAD"), "{without:?}");
+        assert!(without.remedies.iter().all(|remedy| !remedy.contains("--threads")), "{without:?}");
+        let with = of_run(&file, program, &seen(&["libtaskscope_threads.so", "libc.so.6"], 3), true);
+        assert!(with.text.contains("--threads"), "{with:?}");
     }
 
     #[test]
@@ -389,7 +456,7 @@ mod tests {
             RunFile::begin(vec!["./app".into()], Path::new("app"), RecordMode::Trace, None, Vec::new());
         let preloads = |libraries: &[&str], threads, loads_libraries| {
             let seen = seen(libraries, threads);
-            let run = Run { file: &file, programs: &[], seen: &seen, uses_ovni: false };
+            let run = Run { file: &file, programs: &[], seen: &seen, uses_ovni: false, is_preloaded: false };
             let found = particular(found_in(&[], &seen).into_iter().collect(), threads);
             let (_, _, remedies) = run.by_findings("./app", &found, loads_libraries);
             remedies.iter().any(|remedy| remedy.starts_with("taskscope record --preload"))

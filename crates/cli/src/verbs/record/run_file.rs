@@ -134,8 +134,9 @@ pub struct NotRecorded {
 }
 
 /// Reasons that are not notices.
-pub const REASONS: [&str; 7] = [
+pub const REASONS: [&str; 8] = [
     "static",
+    "preload-replaced",
     "signal",
     "openmp-not-attached",
     "ovni-off",
