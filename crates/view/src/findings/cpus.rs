@@ -110,23 +110,71 @@ pub(super) fn verdict(cpus: &CpuTimes, findings: &[NamedFinding]) -> String {
         };
     }
     let mut text = format!("{used}{no_work}");
-    let mut known = findings.iter().filter(|finding| !is_idle(finding) && !is_unknown(finding));
-    let largest = known.next();
+    let known = || findings.iter().filter(|finding| !is_idle(finding) && !is_unknown(finding));
+    let largest = known().next();
     if !is_small(unknown) && largest.is_none_or(|loss| loss.ns < unknown) {
         text += "; ";
         text += &not_known;
     }
     // What the system takes is not in the program's hands.
     let of_system = |finding: &&NamedFinding| finding.cause.is_in(Cause::Cpu) && finding.pattern.is_none();
+    let taken = |loss: &NamedFinding| format!("; {} were lost as {}", of_cpus(loss.ns), loss.text);
     match largest {
         Some(loss) if of_system(&loss) => {
-            text += &format!("; {} were lost as {}", of_cpus(loss.ns), loss.text);
-            if let Some(own) = known.find(|loss| !of_system(loss)).filter(|loss| !is_small(loss.ns)) {
+            text += &taken(loss);
+            if let Some(own) = known().find(|loss| !of_system(loss)).filter(|loss| !is_small(loss.ns)) {
                 text += &format!("; the largest loss of its own, {}: {}", of_cpus(own.ns), own.text);
             }
         }
-        Some(loss) => text += &format!("; the largest loss, {}: {}", of_cpus(loss.ns), loss.text),
+        Some(loss) => {
+            text += &format!("; the largest loss, {}: {}", of_cpus(loss.ns), loss.text);
+            // A busy machine makes each wait longer.
+            if let Some(loss) = known().find(of_system).filter(|loss| !is_small(loss.ns)) {
+                text += &taken(loss);
+            }
+        }
         None => {}
     }
     text + "."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskscope_cause::State;
+
+    fn loss((cause, blamed): (Cause, Blamed), ns: u64, text: &str) -> NamedFinding {
+        let place = (State::Idle, String::new());
+        let text = text.to_owned();
+        NamedFinding { text, ..NamedFinding::new((cause, blamed), place, ns, Confidence::Medium) }
+    }
+
+    /// The sentence on two CPUs, of which the program used a tenth.
+    fn sentence(findings: &[NamedFinding]) -> String {
+        let cpus = CpuTimes { millicpus: 2000, capacity_ns: 1000, used_ns: 100, threads_ns: 2000 };
+        verdict(&cpus, findings)
+    }
+
+    #[test]
+    fn a_busy_machine_is_named_beside_a_larger_loss() {
+        let serial = loss((Cause::Wait, Blamed::Serial), 500, "few threads work");
+        let busy = loss((Cause::CpuNone, Blamed::System), 400, "threads had no CPU");
+        let both = sentence(&[serial.clone(), busy.clone()]);
+        assert_eq!(
+            both,
+            "Of 2 CPUs the program used 0.20; the largest loss, 1.00: few threads work; \
+             0.80 were lost as threads had no CPU."
+        );
+        let busy_first =
+            sentence(&[NamedFinding { ns: 600, ..busy }, NamedFinding { ns: 300, ..serial.clone() }]);
+        assert_eq!(
+            busy_first,
+            "Of 2 CPUs the program used 0.20; 1.20 were lost as threads had no CPU; \
+             the largest loss of its own, 0.60: few threads work."
+        );
+        assert_eq!(
+            sentence(&[serial]),
+            "Of 2 CPUs the program used 0.20; the largest loss, 1.00: few threads work."
+        );
+    }
 }
