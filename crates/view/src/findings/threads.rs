@@ -332,7 +332,7 @@ impl Row {
                 finding.path.clone_from(&path.steps);
                 match path.steps.is_empty() {
                     true => "CPUs are unused: only few threads have work".to_owned(),
-                    false => path.after("CPUs are unused: only few threads have work", path.part),
+                    false => path.after("CPUs are unused: only few threads have work", path.base()),
                 }
             }
             (Cause::Wait, _, Some(Pattern::NoWork)) if is_of_cpus => {
@@ -353,12 +353,12 @@ impl Row {
             (Cause::Work, ..) => {
                 finding.place = path.place();
                 finding.path.clone_from(&path.steps);
-                path.after("threads run code of the program", path.part)
+                path.after("threads run code of the program", path.base())
             }
             (Cause::CpuNone, ..) if is_of_cpus => format!("threads had no CPU for {part}"),
             (Cause::CpuNone, ..) => {
                 finding.path.clone_from(&path.steps);
-                path.after("threads could run and had no CPU", path.part)
+                path.after("threads could run and had no CPU", path.base())
             }
             _ => format!("{part} are waits that were not summed up"),
         };
