@@ -130,7 +130,7 @@ pub fn acquires_for_its_caller(name: &str) -> bool {
 /// Whether a function of this name belongs to a language's library, or to a library of locks and channels: it waits, wakes
 /// and takes locks for its caller.
 pub fn is_of_language_library(name: &str) -> bool {
-    const SCOPES: [&str; 11] = [
+    const SCOPES: [&str; 18] = [
         "std::",
         "__gnu_cxx::",
         "__cxxabiv1::",
@@ -142,6 +142,14 @@ pub fn is_of_language_library(name: &str) -> bool {
         "lock_api::",
         "crossbeam_channel::",
         "crossbeam_utils::",
+        // Templates of oneTBB's headers, and what these call to wait and wake; workers without work wait in other functions.
+        "tbb::detail::d0::",
+        "tbb::detail::d1::",
+        "tbb::detail::d2::",
+        "tbb::detail::r1::wait_bounded_queue_monitor",
+        "tbb::detail::r1::notify_bounded_queue_monitor",
+        "tbb::detail::r1::wait_on_address",
+        "tbb::detail::r1::notify_by_address",
     ];
     // Programs have namespaces of these names, too.
     const CORE: [&str; 6] = ["ops", "option", "result", "iter", "ptr", "panic"];
@@ -181,6 +189,8 @@ mod tests {
             "core::ops::function::FnOnce::call_once{{vtable.shim}}",
             "<alloc::boxed::Box<F,A> as core::ops::function::FnOnce<Args>>::call_once",
             "parking_lot::raw_mutex::RawMutex::lock_slow",
+            "void tbb::detail::d2::concurrent_bounded_queue<int>::push(int const&)",
+            "tbb::detail::r1::wait_bounded_queue_monitor(tbb::detail::r1::concurrent_monitor*, unsigned long, long)",
         ] {
             assert!(is_of_language_library(name), "{name}");
         }
@@ -191,6 +201,7 @@ mod tests {
             "Cache::evict(std::vector<int>&)",
             "std_cache",
             "rayon_core::sleep::Sleep::sleep",
+            "tbb::detail::r1::rml::private_worker::run()",
             "int work<std::mutex>(std::mutex&)",
             "main::{lambda(std::future<int>)#1}::operator()(std::future<int>) const",
         ] {
