@@ -254,6 +254,14 @@ fn futex_waits_of_cpp_and_rust_are_charged_to_the_thread_that_wakes() {
         assert_eq!((&by["role"], &by["line"]), (&"wakes".into(), &line(waking).into()), "{way}: {wait}");
         assert!(by["function"].as_str().is_some_and(|name| name.starts_with(function)), "{way}: {wait}");
     }
+    // The library's own variable, in which threads wait for all barriers, is not the program's.
+    for mode in MODES {
+        let waits = ways.waits_in(mode, "barrier");
+        let waits: Vec<&Value> =
+            waits.iter().filter(|wait| wait["line"] == line("waits in the barrier")).collect();
+        let is_named = |wait: &&&Value| wait["object"].as_str().is_some_and(|name| !name.starts_with("0x"));
+        assert!(!waits.is_empty() && !waits.iter().any(|wait| is_named(&wait)), "{mode}: {waits:?}");
+    }
     let ways = Ways::of_rust();
     let line = |comment: &str| line_in("thread_waits.rs", comment);
     for (way, waiting, waking, mode) in [

@@ -45,10 +45,10 @@ impl Places {
         names
     }
 
-    /// The static variable that an object is, with indices.
+    /// The static variable of the program that an object is, with indices.
     pub(super) fn variable_name(&self, object: ObjectIndex) -> Option<String> {
         let row = self.catalog().objects.get(object.index())?;
-        let place = self.variable(row.process, row.id)?;
+        let place = self.variable(row.process, row.id).filter(|place| !is_of_implementation(place))?;
         Some(words(&place, place.indices.len()))
     }
 
@@ -57,6 +57,12 @@ impl Places {
         let address = || Some(format!("{:#x}", self.catalog().objects.get(object.index())?.id));
         self.variable_name(object).or_else(address).unwrap_or_else(|| "unknown".to_owned())
     }
+}
+
+/// Whether a variable has a name that is reserved for a language's implementation, as that of libstdc++ in which threads wait for
+/// barriers and small atomics (`__w`). Which object of the program it stands for is not known.
+pub(super) fn is_of_implementation(place: &VariablePlace) -> bool {
+    place.name.starts_with("__")
 }
 
 /// The number of indices of each variable that distinguish its parts: as many as some address needs.

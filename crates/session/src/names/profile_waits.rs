@@ -2,7 +2,7 @@
 
 use super::Caller;
 use super::callers::START;
-use super::data_names::words;
+use super::data_names::{is_of_implementation, words};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 use taskscope_profile::{NO_MODULE, NodeId, Profile, WaitCall, WaitRow};
@@ -64,6 +64,7 @@ impl ProfileWaitNames<'_> {
         let variable =
             file.and_then(|file| self.symbolizer.variable_in_file(&file.path, &file.build_id, row.object));
         match (variable, file) {
+            (Some(place), _) if is_of_implementation(&place) => format!("{:#x}", row.object),
             (Some(place), _) => words(&place, place.indices.len()),
             (None, Some(file)) => {
                 let file = file.path.rsplit('/').next().unwrap_or_default();
