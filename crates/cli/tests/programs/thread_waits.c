@@ -1,6 +1,7 @@
 /* Threads that wait for each other, one way a run: thread_waits WAY. The lines that make others wait are marked. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@ static pthread_barrier_t barrier;
 static sem_t items;
 static mtx_t c11_mutex;
 static int is_ready;
+static int word = 2;
 static void nap(long ns)
 {
 	struct timespec time = {0, ns};
@@ -88,6 +90,16 @@ static void *recursive(void *unused)
 	pthread_mutex_unlock(&recursive_mutex);
 	nap(HELD);
 	pthread_mutex_unlock(&recursive_mutex);
+	return unused;
+}
+
+/* Changes the word long before it wakes the thread that waits: a signal to that thread would end its wait at once. */
+static void *changer(void *unused)
+{
+	sleep_until_it_waits(1);
+	__atomic_store_n(&word, 1, __ATOMIC_SEQ_CST);
+	nap(HELD);
+	syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0); /* wakes the word's thread */
 	return unused;
 }
 
@@ -254,6 +266,11 @@ int main(int count, char **arguments)
 		mtx_unlock(&c11_mutex);
 		if (thrd_join(holder, &result) != thrd_success || result != 7)
 			return 4;
+	} else if (!strcmp(way, "futex")) {
+		thread = start(changer);
+		about_to_wait(1);
+		if (syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0)) /* waits for the word */
+			return 3;
 	} else if (!strcmp(way, "condition")) {
 		thread = start(producer);
 		wait_ready();

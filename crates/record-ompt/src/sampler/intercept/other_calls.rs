@@ -189,11 +189,38 @@ unsafe extern "C-unwind" fn futex(
     let address = next::syscall.address();
     // SAFETY: as in `other_syscall`.
     unsafe {
+        let next = transmute::<usize, Syscall>(address);
         match blocking::recorder().filter(|_| !filters::has_left()) {
             Some(recorder) => {
-                (recorder.futex)(caller, [a, b, c, d, e, f], transmute::<usize, Syscall>(address))
+                let next = if waits_for_futex(b) { deferred_syscall } else { next };
+                (recorder.futex)(caller, [a, b, c, d, e, f], next)
             }
-            None => transmute::<usize, Syscall>(address)(libc::SYS_futex, a, b, c, d, e, f),
+            None => next(libc::SYS_futex, a, b, c, d, e, f),
         }
     }
+}
+
+/// Whether a futex call with this operation waits. The kernel resumes it after a signal, but it returns `EAGAIN` then, without a wake, if
+/// the word has changed meanwhile.
+fn waits_for_futex(operation: usize) -> bool {
+    let operation = operation as c_int & libc::FUTEX_CMD_MASK;
+    matches!(operation, libc::FUTEX_WAIT | libc::FUTEX_WAIT_BITSET)
+}
+
+/// A system call with our signal deferred.
+unsafe extern "C-unwind" fn deferred_syscall(
+    number: c_long,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> c_long {
+    let address = next::syscall.address();
+    let held = hold();
+    // SAFETY: as in `other_syscall`.
+    let result = unsafe { transmute::<usize, Syscall>(address)(number, a, b, c, d, e, f) };
+    release(held, address);
+    result
 }
