@@ -192,6 +192,21 @@ fn go_programs_with_c_code_run_as_alone() {
     }
 }
 
+/// On a thread with the recorder's alternate stack they run on that.
+#[test]
+fn handlers_that_take_much_of_the_stack_run_as_alone() {
+    let here = tempfile::tempdir().unwrap();
+    let here = here.path();
+    if build("gcc", here, "handlers", "large_handlers.c", &["-O1", "-pthread"]).is_none() {
+        return;
+    }
+    for mode in MODES {
+        let run = recorded(here, mode, &["./handlers"]);
+        assert_eq!((run.status.code(), text(&run.stdout)), (Some(0), "2 of 2\n".to_owned()), "{mode:?}");
+        let _ = fs::remove_dir_all(here.join("out"));
+    }
+}
+
 /// Ways to start a program that `record` does not see: the shell's variable `P` names it.
 const STARTERS: [&[&str]; 4] =
     [&["sh", "-c", "$P"], &["sh", "-c", "echo | xargs $P"], &["./static"], &["./calls_system"]];

@@ -5,7 +5,8 @@
 //! so each sampled thread gets an alternate stack: the program's if it has set one that holds a sample, else
 //! the recorder's. If the library is preloaded, `sigaltstack` does not show the recorder's. Once the program
 //! has a handler with `SA_ONSTACK`, no further thread without an alternate stack gets the recorder's: that
-//! handler would run on it.
+//! handler would run on it. On threads that have it by then, the handler does: so the recorder's is large. It cannot be
+//! taken back: the program may have adopted it, as Go's runtime does with any that it finds.
 
 use core::cell::Cell;
 use core::ffi::c_int;
@@ -55,7 +56,7 @@ impl Alternate {
     /// Sets the recorder's stack on the calling thread if its own alternate stack is missing or too small.
     /// `None` without memory.
     pub fn new() -> Option<Alternate> {
-        let own = Alternate { stack: OwnStack::new()?, asked: Cell::new(NONE) };
+        let own = Alternate { stack: OwnStack::for_handlers()?, asked: Cell::new(NONE) };
         let present = present()?;
         let is_off = present.ss_flags & libc::SS_DISABLE != 0;
         if is_too_small(&present) || is_off && !PROGRAM_HAS_HANDLERS.load(Relaxed) {

@@ -10,12 +10,16 @@ use super::bounds::ROOM;
 
 /// Bytes, of which a walk takes [`ROOM`] at most.
 const BYTES: usize = 2 * ROOM as usize;
+/// Bytes of a stack on which handlers of the program's may run. Only touched pages take memory.
+const BYTES_FOR_HANDLERS: usize = BYTES + (1 << 20);
 /// Unmapped bytes beneath the stack.
 const GUARD: usize = 64 << 10;
 
 /// A piece of memory to run on. Only one call at a time.
 pub struct OwnStack {
     low: *mut c_void,
+    /// Without the guard.
+    bytes: usize,
 }
 
 // SAFETY: memory is accessible from every thread.
@@ -85,30 +89,39 @@ unsafe extern "C" {
 impl OwnStack {
     /// Reserves the address space; `None` on failure. Memory is allocated on use.
     pub fn new() -> Option<OwnStack> {
+        OwnStack::with(BYTES)
+    }
+
+    /// The same with room for handlers of the program's.
+    pub fn for_handlers() -> Option<OwnStack> {
+        OwnStack::with(BYTES_FOR_HANDLERS)
+    }
+
+    fn with(bytes: usize) -> Option<OwnStack> {
         let (flags, access) = (
             libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
             libc::PROT_READ | libc::PROT_WRITE,
         );
         // SAFETY: a new piece of memory; then only that is changed.
         unsafe {
-            let low = libc::mmap(core::ptr::null_mut(), GUARD + BYTES, libc::PROT_NONE, flags, -1, 0);
+            let low = libc::mmap(core::ptr::null_mut(), GUARD + bytes, libc::PROT_NONE, flags, -1, 0);
             if low == libc::MAP_FAILED {
                 return None;
             }
-            let own = OwnStack { low };
-            (libc::mprotect(low.byte_add(GUARD), BYTES, access) == 0).then_some(own)
+            let own = OwnStack { low, bytes };
+            (libc::mprotect(low.byte_add(GUARD), bytes, access) == 0).then_some(own)
         }
     }
 
     /// Bytes of it below an address in it.
     pub fn room_below(&self, address: u64) -> Option<u64> {
         let low = self.low as u64 + GUARD as u64;
-        (low..=low + BYTES as u64).contains(&address).then(|| address - low)
+        (low..=low + self.bytes as u64).contains(&address).then(|| address - low)
     }
 
     /// The stack in the form of `sigaltstack`.
     pub fn as_alternate(&self) -> libc::stack_t {
-        libc::stack_t { ss_sp: self.low.wrapping_byte_add(GUARD), ss_flags: 0, ss_size: BYTES }
+        libc::stack_t { ss_sp: self.low.wrapping_byte_add(GUARD), ss_flags: 0, ss_size: self.bytes }
     }
 
     /// Calls a function on it. Async-signal-safe, if the function is.
@@ -120,7 +133,7 @@ impl OwnStack {
         let mut function = ManuallyDrop::new(function);
         // SAFETY: both belong together; the memory lives as long as `self`, and has no other user.
         unsafe {
-            let end = self.low.byte_add(GUARD + BYTES);
+            let end = self.low.byte_add(GUARD + self.bytes);
             taskscope_call_on_stack((&raw mut function).cast(), enter::<F>, end);
         }
     }
@@ -129,7 +142,7 @@ impl OwnStack {
 impl Drop for OwnStack {
     fn drop(&mut self) {
         // SAFETY: from `new`.
-        unsafe { libc::munmap(self.low, GUARD + BYTES) };
+        unsafe { libc::munmap(self.low, GUARD + self.bytes) };
     }
 }
 
