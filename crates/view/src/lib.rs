@@ -39,6 +39,7 @@ mod report_text;
 mod run_difference;
 mod run_difference_ci;
 mod run_difference_text;
+mod run_lines;
 mod run_numbers;
 pub mod runtime;
 pub mod runtime_names;

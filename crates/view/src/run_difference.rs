@@ -1,7 +1,9 @@
 //! Two runs or two sets of runs, number by number.
 
 use crate::format;
+use crate::format::counted;
 use crate::report_rows::FACTORS;
+use crate::run_lines::MovedLines;
 use crate::run_numbers::{Fact, NumberGroup, RunNumbers, Source};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -86,11 +88,20 @@ pub struct RunDifference {
 }
 
 /// Compares two sets of runs, each of at least one. Causes and findings missing in a run count as zero. Means
-/// of task types are compared over the runs that have the type, if both sides have such runs.
+/// of task types are compared over the runs that have the type, if both sides have such runs. Constructs keep their
+/// numbers if their lines moved, under their names after.
 pub fn compare_runs(before: &[RunNumbers], after: &[RunNumbers]) -> RunDifference {
+    let moved = MovedLines::between(before, after);
+    let before: &[RunNumbers] = &before.iter().map(|run| moved.renamed(run)).collect::<Vec<_>>();
     let facts = compare_facts(before, after);
     let labels = before.iter().chain(after).flat_map(|run| run.labels.clone()).collect();
-    let (before, after, notes) = at_common_depth(before, after);
+    let (before, after, mut notes) = at_common_depth(before, after);
+    if moved.count() > 0 {
+        notes.push(format!(
+            "{} with other lines: those of a function are paired in their order, and named by their lines after",
+            counted(moved.count() as u64, "construct")
+        ));
+    }
     let mut keys: Vec<&(NumberGroup, String)> =
         before.iter().chain(&after).flat_map(|numbers| numbers.keys()).collect();
     keys.sort();
@@ -380,5 +391,26 @@ mod tests {
         assert!((number(NumberGroup::Efficiency, "parallel") - 0.828).abs() < 1e-9, "{joined:?}");
         assert!((number(NumberGroup::Efficiency, "runtime_overhead") - 0.92).abs() < 1e-9, "{joined:?}");
         assert!(joined[0].keys().all(|(group, _)| *group != NumberGroup::Finding), "{joined:?}");
+    }
+    #[test]
+    fn constructs_keep_their_numbers_if_their_lines_move() {
+        let run = |line: u32, ns: f64| {
+            let mut run = RunNumbers::of_totals(1000.0);
+            let name = format!("main [task at a.c:{line}]");
+            run.constructs.insert(name.clone());
+            run.numbers.insert((NumberGroup::Finding, format!("wait: code {name}")), 2.0 * ns);
+            run.numbers.insert((NumberGroup::TaskType, name), ns);
+            run
+        };
+        let report = compare_runs(&[run(21, 10.0)], &[run(22, 15.0)]).report(["a", "b"]);
+        let row = |group: NumberGroup| {
+            let mut rows = report.rows.iter().filter(|row| row.group == group.name());
+            let row = rows.next().map(|row| (row.name.clone(), row.before, row.after));
+            assert!(rows.next().is_none(), "{:?}", report.rows);
+            row.unwrap()
+        };
+        assert_eq!(row(NumberGroup::TaskType), ("main [task at a.c:22]".to_owned(), 10.0, 15.0));
+        assert_eq!(row(NumberGroup::Finding), ("wait: code main [task at a.c:22]".to_owned(), 20.0, 30.0));
+        assert!(report.notes.iter().any(|note| note.starts_with("1 construct with other lines")));
     }
 }

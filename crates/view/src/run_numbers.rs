@@ -10,7 +10,7 @@ use taskscope_analysis::Analysis;
 use taskscope_analysis::causes::book_causes;
 use taskscope_cause::Cause;
 use taskscope_execution::graph::TaskGraph;
-use taskscope_execution::{OsSource, State};
+use taskscope_execution::{OsSource, State, TypeIndex};
 use taskscope_profile::{Profile, key};
 use taskscope_session::Session;
 
@@ -187,6 +187,8 @@ pub struct RunNumbers {
     /// Names of findings whose time is all blocked, also by locks, wakes and sleep.
     pub(crate) blocked: BTreeSet<String>,
     pub(crate) causes: BTreeMap<Cause, f64>,
+    /// Names of the run's constructs, with their lines: `main [task at sim.c:21]`.
+    pub(crate) constructs: BTreeSet<String>,
     pub(crate) facts: BTreeMap<Fact, String>,
     pub(crate) source: Source,
 }
@@ -234,6 +236,7 @@ impl RunNumbers {
         }
         numbers.fact(Fact::Mode, numbers.source.name().to_owned());
         numbers.put_findings(&findings);
+        numbers.put_constructs(session);
         // Each process has its own types, of the same names.
         let mut types: BTreeMap<String, (u64, u64)> = BTreeMap::new();
         for row in analysis.task_types.iter().filter(|row| row.began > 0) {
@@ -335,6 +338,17 @@ impl RunNumbers {
         if !value.is_empty() {
             self.facts.insert(fact, value);
         }
+    }
+
+    /// Notes the constructs that threads were in, and the types of tasks.
+    fn put_constructs(&mut self, session: &Session) {
+        let activities = &session.execution.activities;
+        let code = (0..activities.count()).filter_map(|number| activities.get(u16::try_from(number).ok()?));
+        // Serial code and idle time are named after the regions around them.
+        let places = code.filter(|(state, _)| !matches!(state, State::Idle | State::Serial));
+        self.constructs.extend(places.map(|(state, place)| session.places.name(state, place)));
+        let types = (0..session.execution.catalog.types.len() as u32).map(TypeIndex);
+        self.constructs.extend(types.map(|ty| session.places.type_name(ty)));
     }
 
     fn put_findings(&mut self, findings: &Findings) {

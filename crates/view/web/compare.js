@@ -183,6 +183,29 @@ class TwoTimelines {
   }
 }
 
+/** Aligned parts of one name together, where all of them are on the page; null for one instance each. @param {any} alignment */
+function regionsTable(alignment) {
+  /** @type {Map<string, {name: string, count: number, before: number, after: number}>} */
+  const byName = new Map();
+  for (const { name, before, after } of alignment.parts) {
+    const row = byName.get(name) || { name, count: 0, before: 0, after: 0 };
+    row.count++;
+    row.before += before[1] - before[0];
+    row.after += after[1] - after[0];
+    byName.set(name, row);
+  }
+  const change = (row) => row.after - row.before;
+  const rows = [...byName.values()].sort((a, b) => Math.abs(change(b)) - Math.abs(change(a)));
+  if (alignment.paired > alignment.parts.length || rows.length === alignment.parts.length) return null;
+  const largest = Math.max(1, ...rows.map((row) => Math.abs(change(row))));
+  const words = (row) => changeWords({ ...row, difference: change(row), growth: row.before ? change(row) / row.before : null }, formatTime);
+  return table('Aligned parts by name', [
+    { title: 'part', cell: (row) => nameOf(row.name) }, { title: 'instances', number: true, value: (row) => row.count, cell: (row) => formatCount(row.count) },
+    { title: 'change', number: true, ns: true, value: change, cell: words }, { title: '', cell: (row) => changeBar(change(row) / largest, words(row)) },
+    timeColumn('before', (row) => row.before, formatTime), timeColumn('after', (row) => row.after, formatTime),
+  ], rows, 10);
+}
+
 /** The parts that changed most. @param {any} alignment @param {(part: any) => void} onShow */
 function partsTable(alignment, onShow) {
   const difference = (part) => (part.after[1] - part.after[0]) - (part.before[1] - part.before[0]);
@@ -236,7 +259,7 @@ function showComparison(page, comparison, sides, json) {
     const timelines = two && part('timelines', 'Timelines', legend(sides[0].overview.states, (name) => sides.some((side) => occursIn(side.overview, name)), theme, () => false),
       element('p', {}, modes, ' ', element('button', { type: 'button', id: 'whole', onclick: () => { two.mode = 'scale'; /** @type {HTMLSelectElement} */ (modes).value = 'scale'; two.show(0, Math.max(...two.lengths)); } }, 'whole runs')),
       caption(0), two.hosts[0], two.parts.length ? two.strip.canvas : '', caption(1), two.hosts[1], two.said, element('p', { class: 'note' }, alignmentWords(comparison.alignment)),
-      comparison.alignment.parts.length ? partsTable(comparison.alignment, (row) => { two.strip.frame(row); two.hosts[0].scrollIntoView({ block: 'center' }); }) : null);
+      regionsTable(comparison.alignment), comparison.alignment.parts.length ? partsTable(comparison.alignment, (row) => { two.strip.frame(row); two.hosts[0].scrollIntoView({ block: 'center' }); }) : null);
     const { paths } = comparison;
     const size = paths && ['samples', 'tasks'].includes(paths.column) ? formatCount : formatTime;
     const flames = paths && part('call-paths', 'Call paths', element('p', { class: 'note' }, `${paths.column.replace(/_ns$/, '').replaceAll('_', ' ')} by call path: ${size(paths.totals[0])} before, ${size(paths.totals[1])} after. A bar is as wide as its larger side; its callees are below it. Select a bar to enlarge it, a bar above it to return.`,
