@@ -443,7 +443,7 @@ await step('on paper no heading stands alone at the foot of a page, and no findi
   // Low sheets have many feet.
   const sheets = await sheetsOf(one.page, 'low', { width: '800px', height: '430px' });
   if (!sheets) return;
-  assert.ok(sheets.length > 12, `${sheets.length} sheets`);
+  assert.ok(sheets.length > 10, `${sheets.length} sheets`);
   const [headings, findings] = await one.page.evaluate(() => [
     [...document.querySelectorAll('h2, h3, h4, caption, thead tr')].map((e) => (e.cells ? [...e.cells] : [e]).map((part) => part.textContent.trim()).filter((text) => text).join(' ')),
     [...document.querySelectorAll('.finding')].filter((e) => !e.closest('.brief')).map((e) => [e.id, e.querySelector('p').textContent.trim().slice(0, 30), e.querySelector('figcaption')?.textContent ?? '']),

@@ -89,7 +89,7 @@ export function valueLegend(words, colour, inSight, pick = undefined) {
  * @returns {HTMLElement}
  */
 export function stackChart(stack, states, theme, width, lengthNs) {
-  const height = 160;
+  const height = isPrinting() ? 100 : 160;
   const left = 40;
   const { canvas, context } = sharpCanvas(width, height + 20, 'Workers by state over time');
   const order = stackOrder(states);
