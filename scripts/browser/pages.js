@@ -68,7 +68,7 @@ await step('a trace of device queues alone tells nothing of workers', async () =
   assert.ok((await one.page.textContent('#efficiency')).includes('no worker time'));
   assert.equal(await one.page.evaluate(() => [...document.querySelectorAll('table')].filter((t) => t.tBodies[0].rows.length === 0).length), 0, 'an empty table');
   const rows = await one.page.evaluate(() => window.taskscope.timeline.rows.map((row) => row.label));
-  assert.deepEqual(rows, ['device queues', 'queue 1 lane 0', 'queue 1 lane 1', PILED, 'tasks: threads that run each type; counters', ...rows.slice(5)]);
+  assert.deepEqual(rows, ['device queues', 'queue 1 lane 0', 'queue 1 lane 1', PILED, 'counters', ...rows.slice(5)]);
   // The three names that operations have, once each, whatever the queue.
   const values = await one.page.evaluate(() => window.taskscope.timeline.overview.views.find((view) => view.rows).values);
   const named = await until(one.page, () => document.querySelector('#overview [aria-label="device queues"]')?.textContent);

@@ -361,6 +361,27 @@ await step('on a telephone the timeline has room', async () => {
   }
   await page.setViewportSize({ width: 1400, height: 900 });
 });
+await step('show me frames the worst instance of a finding, explains it, and offers the next one', async () => {
+  await page.evaluate(() => window.taskscope.showRun());
+  const shown = await page.evaluate(() => [...document.querySelectorAll('#panel .findings li')].filter((line) => line.querySelector('button')).map((line) => line.querySelector('strong').textContent));
+  const instances = (await timeline('t.overview.instances')).filter(({ finding }) => shown.includes(finding));
+  assert.ok(instances.length > 1, `${instances.length} instances`);
+  const framed = async (instance) => {
+    await eventually(async () => assert.ok((await page.textContent('#framed')).startsWith(`${instance.finding}: worst instance`)));
+    const [from, to, marked] = await timeline('[t.from, t.from + t.span, t.marked]');
+    assert.ok(from <= instance.start && to >= instance.end && to - from <= Math.max(20, 2.21 * (instance.end - instance.start)), `${from} ${to} ${JSON.stringify(instance)}`);
+    assert.deepEqual(marked, instance);
+    const there = await page.evaluate(({ track, start: at }) => window.taskscope.source.json('section', { track, at }), instance);
+    assert.ok((await page.textContent('#section-title')).startsWith(there.name), there.name);
+  };
+  await page.getByRole('button', { name: `Show ${instances[0].finding}`, exact: true }).click();
+  await framed(instances[0]);
+  await page.locator('#framed button', { hasText: 'next: ' }).click();
+  await framed(instances[1]);
+  await page.locator('#framed button', { hasText: 'all findings' }).click();
+  assert.equal(await timeline('t.span'), expected.length_ns);
+  assert.equal(await page.textContent('#panel h2'), 'The run');
+});
 await step('the keyboard alone reaches a section', async () => {
   await page.focus('canvas.timeline');
   await timeline('(t.focusRow = -1)');
@@ -375,7 +396,7 @@ await step('the keyboard alone reaches a section', async () => {
   await page.keyboard.press('Enter');
   // Its name comes first, its state below.
   await eventually(async () => assert.ok((await page.textContent('#panel .facts')).startsWith(`state${truth.label}`), await page.textContent('#panel')));
-  const named = truth.state === 'task' ? `${truth.task_type.split(' [')[0]}, ${truth.task_ref.name}` : null;
+  const named = truth.state === 'task' ? `${truth.name}, ${truth.task_ref.name}` : null;
   if (named) assert.equal(await page.textContent('#section-title'), named);
 });
 await step('where nothing is, a click and the keys say so', async () => {

@@ -486,6 +486,18 @@ fn the_text_names_the_lock_and_its_holder() {
     let wait = found.expect("the wait has a row").thread_wait.unwrap();
     assert_eq!(wait.object, "mutex cache_mutex");
     assert_eq!(format!("held by {}", wait.holders[0].call), holder);
+    // A report in one file has the same rows and names.
+    let data = page_data(&taskscope_view::html::report(&Page::reported(
+        Session::open(ways.here.path().join("mutex")).unwrap(),
+    )));
+    assert_eq!(data["nested"]["list"], serde_json::json!(list.rows));
+    assert_eq!(data["nested"]["values"], serde_json::json!(list.values));
+}
+
+/// The overview in a report.
+fn page_data(html: &str) -> serde_json::Value {
+    let start = html.split_once("id=\"overview\">").unwrap().1;
+    serde_json::from_str(start.split_once("</script>").unwrap().0).unwrap()
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! A finding with a named place.
 
-use taskscope_analysis::{ByState, Confidence, Grain, LateProcess, Worksharing};
+use taskscope_analysis::{ByState, Confidence, Grain, LateProcess, Tie, Worksharing};
 use taskscope_cause::{Blamed, Cause, Pattern};
-use taskscope_execution::{Group, Place, SiteIndex, State};
+use taskscope_execution::{Group, ObjectIndex, Place, SiteIndex, State};
 
 /// A finding with a named place; findings of one name are merged.
 #[derive(Clone, Debug)]
@@ -51,6 +51,17 @@ pub struct NamedFinding {
     pub late: Option<LateProcess>,
     /// Row of [`Analysis::hangs`](taskscope_analysis::Analysis::hangs), if the run hung.
     pub hang: Option<usize>,
+    /// The recorded waits that it consists of; empty for findings from states of workers.
+    pub waits: Vec<WaitsOf>,
+}
+
+/// Recorded waits of threads that a finding consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitsOf {
+    /// Waits for an object, ended by a thread or for its holder.
+    Tied(ObjectIndex, Tie),
+    /// Waits in a call that no other thread ends, or for which that is not known.
+    In(SiteIndex),
 }
 
 /// The share of a finding of the runtime from which on waiting is named, in percent.
@@ -99,6 +110,7 @@ impl NamedFinding {
             grain: None,
             late: None,
             hang: None,
+            waits: Vec::new(),
         }
     }
 }

@@ -12,9 +12,10 @@ use taskscope_execution::{
     TypeIndex,
 };
 use taskscope_session::cache::Key;
+use taskscope_testkit::script::Script;
 use taskscope_view::documents::Named;
 use taskscope_view::html;
-use taskscope_view::page::{Direction, Page, Position, SectionFacts};
+use taskscope_view::page::{Direction, Page, Position, SectionFacts, View};
 
 /// Nanoseconds by state of all threads in a range, by a walk over all sections.
 fn naive_sums(execution: &Execution, from: u64, to: u64) -> [u64; State::ALL.len()] {
@@ -402,6 +403,53 @@ fn a_page_from_the_cache_has_the_messages_of_the_run() {
     };
     assert_eq!(all(&stored), all(&page));
     assert!(!page.execution.communication.messages.is_empty());
+}
+
+#[test]
+fn code_between_calls_names_them_and_the_processes_that_wait_for_it() {
+    let page = page_of(talking());
+    let around = |thread, at| json!(page.section_at(ThreadIndex(thread), at))["between_calls"].clone();
+    let before_the_call = json!({ "after": null, "before": "MPI_Recv", "awaited_by": [], "waits": 0 });
+    assert_eq!(around(0, 5000), before_the_call);
+    assert_eq!(around(0, 20_000), Value::Null, "a call");
+    let wait = json!({ "rank": 0, "pid": 17, "place": "MPI_Recv", "ns": 30_000 });
+    let late = json!({ "after": null, "before": null, "awaited_by": [wait], "waits": 1 });
+    assert_eq!(around(1, 20_000), late);
+}
+
+#[test]
+fn a_task_in_the_queue_names_the_code_that_workers_are_in() {
+    let mut script = Script::new(2, 1000, 200_000);
+    script.task_type(0, 1000, 1, 0, "long").task_type(0, 1000, 2, 0, "late");
+    script.fork(0, 2000, 1, 0, 2).join_team(1, 2000, 1, 1, 2);
+    script.create(0, 10_000, 1, 1).create(0, 11_000, 2, 1).create(0, 12_000, 3, 2);
+    script.arrive(1, 9000).arrive(0, 13_000);
+    script.run(0, 14_000, 100_000, 1).run(1, 20_000, 90_000, 2).run(1, 90_000, 95_000, 3);
+    script.depart(1, 110_000, 1).join(0, 110_000, 1);
+    let page = page_of(script.play());
+    let created = &page.execution.tasks.created;
+    let task = |at| json!(page.task(TaskIndex(created.iter().position(|time| *time == at).unwrap() as u32)));
+    let start = &task(12_000)["start"];
+    assert_eq!(
+        (&start["ready"], &start["workers"], &start["free_ns"]),
+        (&json!(11_000), &json!(2), &json!(9000))
+    );
+    assert_eq!(start["without_cpu_ns"], json!(0));
+    let busy = start["busy"].as_array().unwrap();
+    assert_eq!((&busy[0]["name"], &busy[0]["ns"]), (&task(10_000)["short_type"], &json!(146_000)));
+    let all: u64 = busy.iter().map(|row| row["ns"].as_u64().unwrap()).sum();
+    assert_eq!(all + 9000, 2 * 78_000, "each worker is free or in code: {busy:?}");
+}
+
+#[test]
+fn a_search_finds_the_names_that_bars_have() {
+    let page = page_of(small());
+    let window = Window::covering(page.start(), page.start() + page.length(), 4000);
+    let bars = page.bars(View::State, &page.all_tracks(), window);
+    assert!(bars.words.len() > 3, "{:?}", bars.words);
+    for name in &bars.words {
+        assert!(page.search(name, 0, Direction::First).is_some(), "{name}");
+    }
 }
 
 #[test]

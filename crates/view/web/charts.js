@@ -75,6 +75,7 @@ export function valueLegend(words, colour, inSight, pick = undefined) {
     return element('li', {}, ...(pick ? [element('button', { type: 'button', 'data-value-name': label, title: `highlight: ${label.slice(0, 2000)}`, onclick: () => pick(label) }, swatch, name)] : [swatch, name]));
   });
   const more = seen.length - rows.length;
+  if (words.name === 'nested' && rows.length) rows.push(element('li', {}, element('span', { class: 'swatch there' }), 'pale: no recorded wait or range'));
   // On a small screen it is one line, which keys move where no name is a button.
   return element('ul', { class: 'legend', 'aria-label': words.label, tabindex: pick ? null : 0 }, element('li', {}, element('strong', {}, fitText(words.label, 60))), ...rows, more > 0 ? element('li', {}, `and ${formatCount(more)} more visible`) : null);
 }

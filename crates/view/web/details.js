@@ -15,7 +15,18 @@ export function blameLines(found, trackName) {
   if (found.peer) lines.push(`waits ${formatTime(found.peer.ns)} for ${found.peer.rank !== null ? `rank ${found.peer.rank}` : `process ${found.peer.pid}`}: ${found.peer.kind}`);
   for (const row of (found.holders || []).slice(0, 3)) lines.push(`held by ${trackName(row.track)} for ${formatTime(row.ns)} of it${row.place ? `: ${fitText(row.place, 70)}` : ''}`);
   for (const row of (found.culprits || []).slice(0, 3)) lines.push(`meanwhile ${row.threads} of ${found.workers} workers: ${row.state}${row.place ? `, ${fitText(row.place, 70)}` : ''}`);
+  lines.push(...betweenLines(found.between_calls));
   if (found.ended_last) lines.push(`last to end before: ${found.ended_last.state}${found.ended_last.task_name ? ` (${fitText(found.ended_last.task_name, 70)})` : ''} on ${trackName(found.ended_last.track)}`);
+  return lines;
+}
+
+/** Code between calls of MPI: the calls, and who waited for it. @param {any} between @returns {string[]} */
+function betweenLines(between) {
+  if (!between) return [];
+  const { after, before, awaited_by: waits, waits: count } = between;
+  const lines = [[after && `after ${fitText(after, 80)}`, before && `before ${fitText(before, 80)}`].filter((words) => words).join(', ')];
+  for (const { rank, pid, place, ns } of waits) lines.push(`${rank === null ? `process ${pid}` : `rank ${rank}`} waits for it for ${formatTime(ns)}${place ? `: ${fitText(place, 80)}` : ''}`);
+  if (count > waits.length) lines.push(`${formatCount(count - waits.length)} more waits for it`);
   return lines;
 }
 
@@ -84,18 +95,9 @@ export function operationFacts(found) {
   return facts;
 }
 
-/** A name without its construct and line, as bars have it. @param {string} words */
-export function shortName(words) {
-  const at = words.indexOf(' [');
-  return at > 0 ? words.slice(0, at) : words.replace(/^\[|\]$/g, '');
-}
-
-/** What a section is called: its task, its call, its code, else its state. @param {any} found */
+/** What a section is called, as its bar: its task, its call, its code, else its state. @param {any} found */
 export function sectionTitle(found) {
-  if (found.state === 'task' && found.task_ref) return `${shortName(found.task_type || found.label)}, ${found.task_ref.name}`;
-  if (found.call) return `MPI_${found.call}`;
-  if (found.group === 'useful' && found.place) return shortName(found.place);
-  return found.label;
+  return found.state === 'task' && found.task_ref ? `${found.name}, ${found.task_ref.name}` : found.name;
 }
 
 /**
@@ -128,7 +130,14 @@ export function threadWaitLines(wait, trackName) {
   const length = Math.max(1, wait.end - wait.start);
   const lines = [`waits ${formatTime(length)} for ${fitText(wait.object, 80)}${wait.call ? ` in ${fitText(wait.call, 80)}` : ''}${wait.outcome === 'done' ? '' : `: ${wait.outcome}`}`];
   if (waker) lines.push(`woken by ${trackName(waker.track)} at ${formatStart(waker.at, length)}${waker.call ? `, in ${fitText(waker.call, 80)}` : ''}`);
-  for (const holder of holders) lines.push(`held by ${trackName(holder.track)} for ${formatTime(holder.ns)} of it${holder.call ? `, since ${fitText(holder.call, 80)}` : ''}`);
+  // A thread may take an object again and again while another one waits for it.
+  const groups = new Map();
+  for (const { track, call, ns } of holders) {
+    const key = `${track} ${call}`;
+    const group = groups.get(key) || { track, call, ns: 0, times: 0 };
+    groups.set(key, { ...group, ns: group.ns + ns, times: group.times + 1 });
+  }
+  for (const { track, call, ns, times } of [...groups.values()].sort((a, b) => b.ns - a.ns)) lines.push(`held by ${trackName(track)} for ${formatTime(ns)} of it${times > 1 ? `, ${formatCount(times)} times` : ''}${call ? `, since ${fitText(call, 80)}` : ''}`);
   return lines;
 }
 
@@ -155,9 +164,12 @@ export function edgesOfSection(found) {
 /** How long workers were free while a task was in the queue. @param {any} start @param {number} queued nanoseconds @param {(track: number) => string} trackName */
 export function freeWords(start, queued, trackName) {
   if (queued === 0) return '';
-  if (!start.free.length) return `while none of ${formatCount(start.workers)} workers was free`;
+  const busy = (start.busy || []).map(({ name, ns }) => `${(ns / queued).toFixed(2)} in ${fitText(name, 60)}`);
+  if (start.without_cpu_ns * 200 >= queued) busy.push(`${(start.without_cpu_ns / queued).toFixed(2)} waiting without a CPU`);
+  const inCode = busy.length ? `; of the others, on average, ${busy.join(', ')}` : '';
+  if (!start.free.length) return `while none of ${formatCount(start.workers)} workers was free${busy.length ? `: on average ${busy.join(', ')}` : ''}`;
   const listed = start.free.map((row) => `${trackName(row.track)} for ${formatTime(row.ns)} (${row.state})`);
-  return `with free workers: ${listed.join(', ')}; on average ${(start.free_ns / queued).toFixed(2)} of ${formatCount(start.workers)} workers`;
+  return `with free workers: ${listed.join(', ')}; on average ${(start.free_ns / queued).toFixed(2)} of ${formatCount(start.workers)} workers${inCode}`;
 }
 
 /** Arrows of a task: creation, dependences, the critical one thick. @param {any} task */

@@ -1,9 +1,10 @@
 // Findings: the largest as cards, the others as lines.
 
 import { bar, codeText, element, number, part } from './elements.js';
-import { fitText, formatNumberOf, formatPercent, unitOf } from './format.js';
+import { fitText, formatNumberOf, formatPercent, formatPoint, formatTime, unitOf } from './format.js';
 import { smallTimeline } from './charts.js';
 import { isPrinting } from './paper.js';
+import { trackLabel } from './rows.js';
 
 /** Whether a finding is shown by itself: from a hundredth of the time on that findings are a part of. @param {any} finding @param {any} report */
 export function isLarge(finding, report) {
@@ -14,6 +15,15 @@ export function isLarge(finding, report) {
 export function ownerOf(report) {
   const owners = { threads: 'thread-', cpus: 'CPU-', queues: 'queue-' };
   return owners[report.findings_of] ?? 'worker-';
+}
+
+/** Part of a worst instance beside it on both sides, in sight. */
+export const SURROUNDINGS = 0.6;
+
+/** The instance after this one, in the order of the findings; null if there is no other. @param {any[]} instances @param {any} instance */
+export function nextInstance(instances, instance) {
+  const next = instances[(instances.indexOf(instance) + 1) % instances.length];
+  return next === undefined || next === instance ? null : next;
 }
 
 /** Cards of findings at most; further ones have a line each. */
@@ -49,11 +59,15 @@ export function findings(report, overview, theme, width, onShow) {
     finding.try ? element('p', { class: 'advice' }, element('strong', {}, 'Try: '), ...codeText(finding.try, 600)) : null,
     finding.evidence ? element('p', { class: 'note advice' }, `Evidence: ${fitText(finding.evidence, 600)}`) : null,
   ];
+  // Threads without states would be grey from end to end.
+  const hasStates = ({ tracks }) => tracks.some(({ sections }) => sections.some(([, , state]) => !['unknown', 'not_started', 'ended'].includes(overview.states[state].name)));
+  const picture = (instance) => (hasStates(instance) ? smallTimeline(instance, overview.states, theme, Math.floor(width / columns) - 44)
+    : element('p', { class: 'note' }, `worst instance: ${formatTime(instance.end - instance.start)} at ${formatPoint(instance.start, (instance.end - instance.start) / 100)}, ${trackLabel(instance.tracks[0])}`));
   const card = (finding) => {
     const instance = instanceOf(finding);
     return element('li', { class: 'finding', id: finding.id }, title(finding),
       element('p', {}, amount(finding), place(finding)), bar(finding.ns / base, `${finding.id}: ${formatPercent(finding.ns, base)}`),
-      ...advice(finding), instance ? smallTimeline(instance, overview.states, theme, Math.floor(width / columns) - 44) : null, showMe(finding));
+      ...advice(finding), instance ? picture(instance) : null, showMe(finding));
   };
   const line = (finding) => element('li', { class: 'finding', id: finding.id }, title(finding),
     element('p', {}, bar(finding.ns / base, `${finding.id}: ${formatPercent(finding.ns, base)}`), ' ', amount(finding), place(finding), ' ', showMe(finding)), ...advice(finding));

@@ -1,7 +1,9 @@
-// The whole run in a strip above the timeline: workers by state, and the visible part as a window that can be moved.
+// The whole run in a strip above the timeline: workers by state, and the visible part as a window that can be moved. Of threads without
+// states it shows how many are in a recorded wait, and how many are there otherwise.
 
 import { element } from './elements.js';
-import { paintStack } from './pixels.js';
+import { NOTHING, isThere, paintStack } from './pixels.js';
+import { quietTracks } from './rows.js';
 
 /** Height, pixels. */
 const TALL = 30;
@@ -57,10 +59,62 @@ export class Minimap {
     else if (Math.abs(this.xOf(at) - this.xOf(this.held.at)) > MIN_WINDOW) this.timeline.show(Math.min(at, this.held.at), Math.max(at, this.held.at));
   }
 
+  /** The tracks that are shown: workers, or the threads that have waits only. @returns {number[]} */
+  tracks() {
+    const { overview } = this.timeline;
+    const workers = overview.tracks.filter((track) => track.worker);
+    const quiet = quietTracks(overview);
+    const { rows } = this.view() || { rows: [] };
+    this.isOfWaits = rows.length > 0 && workers.every((track) => quiet.has(track.track));
+    return (this.isOfWaits ? overview.tracks : workers).map((track) => track.track);
+  }
+
+  /** The view of waits. */
+  view() { return this.timeline.overview.views.find(({ name }) => name === 'nested'); }
+
+  /**
+   * Threads in a recorded wait, and others, for each pixel; null while a row is on its way.
+   * @param {number[]} tracks
+   * @param {number} pixels
+   * @param {number} states
+   * @returns {Float64Array | null} `[pixel][state]`
+   */
+  waits(tracks, pixels, states) {
+    const { source, length, overview } = this.timeline;
+    const nsPerPixel = length / pixels;
+    const number = (state) => overview.states.findIndex(({ name }) => name === state);
+    const [blocked, other] = [number('blocked'), number('unknown')];
+    const first = new Map();
+    for (const { track, thread } of this.view().rows) if (!first.has(thread)) first.set(thread, track);
+    const [columns, values, shares] = [new Uint32Array(pixels), new Uint32Array(pixels), new Float64Array(pixels * states)];
+    const missing = { state: [], nested: [] };
+    const read = (view, track, isValue) => {
+      columns.fill(NOTHING);
+      values.fill(0);
+      if (!source.columns(view, track, 0, nsPerPixel, columns, isValue ? values : null)) missing[view].push(track);
+    };
+    for (const track of tracks) {
+      read('state', track, false);
+      const life = columns.map((bucket) => Number(isThere(bucket, this.timeline.theme)));
+      columns.fill(NOTHING);
+      if (first.has(track)) read('nested', first.get(track), true);
+      for (let x = 0; x < pixels; x++) {
+        // A pixel that is mostly empty has the share of that.
+        const [kind, part] = [columns[x] & 255, ((columns[x] >> 8) & 255) / 255];
+        const waits = values[x] === 0 || kind === 255 ? 0 : kind === 0 ? 1 - part : part;
+        shares[x * states + blocked] += life[x] * waits;
+        shares[x * states + other] += life[x] * (1 - waits);
+      }
+      values.fill(0);
+    }
+    for (const [view, lacking] of Object.entries(missing)) if (lacking.length) source.want(view, lacking, 0, nsPerPixel, pixels);
+    return missing.state.length + missing.nested.length ? null : shares;
+  }
+
   draw() {
     const { timeline, canvas } = this;
     const { theme, ratio, width } = timeline;
-    const tracks = timeline.overview.tracks.filter((track) => track.worker).map((track) => track.track);
+    const tracks = this.tracks();
     if (canvas.width !== Math.round(width * ratio)) {
       canvas.width = Math.round(width * ratio);
       canvas.height = Math.round(TALL * ratio);
@@ -71,10 +125,10 @@ export class Minimap {
     context.fillRect(0, 0, width, TALL);
     const pixels = Math.round(this.wide);
     const tall = TALL - 6;
-    const name = `${pixels} ${theme.dark}`;
+    const name = `${pixels} ${theme.dark} ${this.isOfWaits}`;
     if (tracks.length && this.painted !== name) {
       const states = timeline.overview.states.length;
-      const shares = timeline.source.stack('minimap', tracks, 0, timeline.length / pixels, pixels, states);
+      const shares = this.isOfWaits ? this.waits(tracks, pixels, states) : timeline.source.stack('minimap', tracks, 0, timeline.length / pixels, pixels, states);
       if (shares) {
         const image = new ImageData(pixels, tall);
         paintStack(shares, states, tracks.length, new Uint32Array(image.data.buffer), 0, pixels, pixels, tall, theme, timeline.order);

@@ -56,7 +56,7 @@ export function mixColours(colour, towards, share) {
  * Everything that drawing needs to know about colours.
  * @typedef {{
  *   dark: boolean, page: string, text: string, state: string[],
- *   shades: Uint32Array, values: Uint32Array, pageColour: number,
+ *   shades: Uint32Array, values: Uint32Array, pageColour: number, there: number,
  *   ordered: Uint32Array, inks: string[], inkOfValues: string, long: number, finding: number, lost: number, uncertain: number, match: number, offCpu: number,
  *   marks: {[name: string]: string},
  * }} Theme
@@ -91,6 +91,9 @@ const SECOND_ROUND = 0.45;
 /** How much of a colour is left where its state has hardly any share of the pixel. */
 const FAINTEST = 0.45;
 
+/** Part of the page's colour where a thread is there, in no state. */
+const PALE = 0.7;
+
 /**
  * @param {boolean} dark
  * @param {{name: string}[]} states in the order of their numbers
@@ -112,7 +115,7 @@ export function makeTheme(dark, states) {
   const values = Uint32Array.from(VALUE_COLOURS, (hex) => (dark ? mixColours(packColour(hex), 0xffffffff, LIGHTER) : packColour(hex)));
   const second = values.map((colour) => mixColours(colour, packColour(marks.text), SECOND_ROUND));
   return {
-    dark, page: marks.page, text: marks.text, state, shades, pageColour: page,
+    dark, page: marks.page, text: marks.text, state, shades, pageColour: page, there: mixColours(packColour(colours.unknown), page, PALE),
     values, inks, inkOfValues: dark ? INKS[0] : INKS[1], ordered: Uint32Array.from([...values, ...second]),
     long: packColour(marks.long), finding: packColour(marks.finding), lost: packColour(marks.lost),
     uncertain: packColour(marks.uncertain), match: packColour(marks.match), offCpu: packColour(marks.off), marks,

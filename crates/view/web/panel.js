@@ -3,9 +3,9 @@
 import { codeText, element, nameOf } from './elements.js';
 import { formatCount, formatStart, formatTime, fitText, unitOf } from './format.js';
 import { placeOf } from './rows.js';
-import { isLarge, ownerOf } from './findings.js';
+import { SURROUNDINGS, isLarge, nextInstance, ownerOf } from './findings.js';
 import { remarksOfQueues } from './device_tables.js';
-import { blameLines, edgesOfSection, edgesOfTask, freeWords, messageLines, operationFacts, remarkLines, shortName, submissionLines, sectionTitle, threadWaitLines, valueWords } from './details.js';
+import { blameLines, edgesOfSection, edgesOfTask, freeWords, messageLines, operationFacts, remarkLines, submissionLines, sectionTitle, threadWaitLines, valueWords } from './details.js';
 
 /** @typedef {import('./viewer.js').Viewer} Viewer */
 
@@ -14,8 +14,11 @@ export async function openSection(viewer, row, at) {
   const isNewest = viewer.turnPanel();
   const found = await viewer.source.json('section', { ...placeOf(row), at });
   if (!isNewest()) return;
-  if (!found) {
-    tellNothing(viewer, row, at);
+  // Between its waits a thread without states is there all the same.
+  const isGap = row.isThread && (!found || found.value === 0);
+  if (!found || isGap) {
+    const life = isGap && await viewer.source.json('section', { track: row.thread, at });
+    if (isNewest()) tellNothing(viewer, row, at, Boolean(life));
     return;
   }
   viewer.timeline.marked = found;
@@ -26,9 +29,10 @@ export async function openSection(viewer, row, at) {
   else await showSection(viewer, found, isNewest);
 }
 
-/** Says that a row has nothing at a time. @param {Viewer} viewer @param {import('./rows.js').Row} row @param {number} at */
-function tellNothing(viewer, row, at) {
-  const words = `${row.label}: nothing at ${formatStart(at, viewer.timeline.nsPerPixel * 100)}${row.foreign ? '' : ' (not started, or ended)'}`;
+/** Says that a row has nothing at a time. @param {Viewer} viewer @param {import('./rows.js').Row} row @param {number} at @param {boolean} isThere whether its thread is there, in no recorded wait */
+function tellNothing(viewer, row, at, isThere) {
+  const when = formatStart(at, viewer.timeline.nsPerPixel * 100);
+  const words = isThere ? `${row.label}: in no recorded wait at ${when}; it runs, or is blocked in a call that is not recorded` : `${row.label}: nothing at ${when}${row.foreign && row.view !== 'nested' ? '' : ' (not started, or ended)'}`;
   viewer.live.textContent = words;
   viewer.panel.replaceChildren(element('p', { id: 'nothing' }, words));
 }
@@ -72,7 +76,7 @@ async function showValue(viewer, found, row, at, isNewest) {
 /** @param {Viewer} viewer @param {any} found @param {() => boolean} isNewest */
 export async function showSection(viewer, found, isNewest) {
   const [lasts, name] = [found.end - found.start, (track) => viewer.trackName(track)];
-  const facts = [['state', found.label], ['where', nameOf(found.place)], ...(found.line && !found.place.includes(found.line) ? [['line', nameOf(found.line)]] : []), ['thread', name(found.track)], ['from', formatStart(found.start, lasts)], ['lasts', formatTime(lasts)],
+  const facts = [['state', found.label], ...(found.place && found.place !== found.label ? [['where', nameOf(found.place)]] : []), ...(found.line && !found.place.includes(found.line) ? [['line', nameOf(found.line)]] : []), ['thread', threadWords(viewer, found.track)], ['from', formatStart(found.start, lasts)], ['lasts', formatTime(lasts)],
     ...(found.call_bytes ? [['bytes', formatCount(found.call_bytes)]] : []), ...(found.region_name ? [['region', found.region_name]] : [])];
   const list = (words) => (words.length ? element('ul', {}, ...words.map((line) => element('li', {}, line))) : '');
   const [messages, submissions] = [messageLines(found, name), submissionLines(found)];
@@ -86,6 +90,13 @@ export async function showSection(viewer, found, isNewest) {
   if (found.task_ref) await showTask(viewer, found.task_ref, false, isNewest);
   if (!isNewest()) return;
   viewer.live.textContent = fitText(`${found.label}${found.place ? ` ${found.place}` : ''}, ${formatTime(found.end - found.start)}`, 300);
+}
+
+/** A thread with the rank of its process. @param {Viewer} viewer @param {number} track */
+function threadWords(viewer, track) {
+  const own = viewer.names.get(track);
+  const rank = own && viewer.overview.processes[own.process].rank;
+  return typeof rank === 'number' ? `rank ${rank}, ${viewer.trackName(track)}` : viewer.trackName(track);
 }
 
 /** @param {Viewer} viewer */
@@ -110,10 +121,10 @@ export async function showTask(viewer, ref, alone = true, isNewest = viewer.turn
   const list = (title, edges, count) => (count === 0 ? null : element('div', {}, element('h4', {}, `${title}: ${formatCount(count)}`),
     element('ul', {}, ...edges.slice(0, 12).map((edge) => element('li', {}, go(edge.task_ref), ` ${fitText(edge.type, 60)}, at ${edge.address}`)))));
   const critical = task.critical_predecessor;
-  const made = element('div', { class: 'task', id: 'task' }, alone ? element('h2', {}, fitText(`${shortName(task.type)}, ${task.task_ref.name}`, 120)) : element('h3', {}, fitText(task.task_ref.name, 70)),
+  const made = element('div', { class: 'task', id: 'task' }, alone ? element('h2', {}, fitText(`${task.short_type}, ${task.task_ref.name}`, 120)) : element('h3', {}, fitText(task.task_ref.name, 70)),
     factList(viewer, [['type', fitText(task.type, 100)], ...(task.line && !task.type.includes(task.line) ? [['line', task.line]] : []), ...(task.status === 'ended' ? [] : [['status', task.status]]),
       ...(task.parent_ref === null ? [] : [['parent', go(task.parent_ref)]])]),
-    element('h3', {}, 'Why then?'), stepsOfTask(viewer, task, time, critical ? go(critical.task_ref, ` ${shortName(critical.type)}`) : null),
+    element('h3', {}, 'Why then?'), stepsOfTask(viewer, task, time, critical ? go(critical.task_ref, ` ${critical.short_type}`) : null),
     task.others_count === 0 ? null : element('div', {}, element('h4', {}, `others of this number: ${formatCount(task.others_count)}`),
       element('ul', {}, ...task.others.slice(0, 12).map((other) => element('li', {}, go(other), other.at === null ? '' : `, ${task.created === null ? 'from' : 'created at'} ${formatStart(other.at, lasts)}`)))),
     list('depends on', task.predecessors, task.predecessors_count), list('others depend on it', task.successors, task.successors_count));
@@ -160,6 +171,36 @@ export async function goToTask(viewer, ref) {
   await showTask(viewer, ref, true, isNewest);
 }
 
+/**
+ * Frames the worst instance of a finding, says what is seen, explains its section, and offers the next finding.
+ * @param {Viewer} viewer
+ * @param {any} instance
+ */
+export async function showFinding(viewer, instance) {
+  const { timeline, report } = viewer;
+  const { start, end, track } = instance;
+  const of = (row) => report.findings.find((known) => known.id === row.finding);
+  const around = (end - start) * SURROUNDINGS;
+  timeline.show(start - around, end + around);
+  timeline.reveal(instance);
+  const row = timeline.rowOf(track);
+  if (row) await openSection(viewer, row, start);
+  else viewer.turnPanel();
+  // Of several sections all are framed.
+  timeline.marked = instance;
+  timeline.redraw();
+  const finding = of(instance);
+  const next = nextInstance(viewer.overview.instances.filter((other) => of(other) && isLarge(of(other), report)), instance);
+  const { unit, show } = unitOf(report.findings_base_ns);
+  const card = element('div', { id: 'framed', class: 'framed' }, element('h2', {}, `${finding.id}: worst instance`), element('p', {}, fitText(finding.text, 300), ' ', element('span', { class: 'loss' }, `${show(finding.ns)} ${ownerOf(report)}${unit}`)),
+    element('p', {}, `Framed: ${formatTime(end - start)} at ${formatStart(start, end - start)}, ${threadWords(viewer, track)}.`), finding.try ? element('p', {}, 'Try: ', ...codeText(finding.try, 600)) : '',
+    next ? element('button', { type: 'button', onclick: () => showFinding(viewer, next) }, `next: ${next.finding}`) : '', ' ', element('button', { type: 'button', onclick: () => { timeline.show(0, timeline.length); showRun(viewer); } }, 'all findings'));
+  if (row) viewer.panel.prepend(card);
+  else viewer.panel.replaceChildren(card);
+  viewer.panel.scrollTop = 0;
+  viewer.live.textContent = `${finding.id}, worst instance: ${formatTime(end - start)} on ${viewer.trackName(track)}`;
+}
+
 /** @param {Viewer} viewer */
 export function showRun(viewer) {
   viewer.turnPanel();
@@ -170,7 +211,7 @@ export function showRun(viewer) {
   const list = rows.map((row) => {
     const instance = viewer.overview.instances.find((other) => other.finding === row.id);
     return element('li', {}, element('strong', {}, row.id), ` ${fitText(row.text, 300)} `, element('span', { class: 'loss' }, `${show(row.ns)} ${ownerOf(viewer.report)}${unit}`), row.try ? element('p', {}, 'Try: ', ...codeText(row.try, 600)) : ' ',
-      instance ? element('button', { type: 'button', class: 'link', onclick: () => viewer.timeline.reveal(instance) }, 'worst instance') : null);
+      instance ? element('button', { type: 'button', class: 'link', 'aria-label': `Show ${row.id}`, onclick: () => showFinding(viewer, instance) }, 'show me') : null);
   });
   const queues = (viewer.report.devices && viewer.report.devices.queues) || [];
   const ofDevices = queues.length ? [['device queues', formatCount(queues.length)], ['device operations', formatCount(queues.reduce((sum, queue) => sum + queue.operations, 0))]] : [];

@@ -102,6 +102,27 @@ export function paintTrack(columns, values, image, at, stride, theme, colourOf =
   }
 }
 
+/** Whether a track was there in a bucket: not before its start, nor after its end. @param {number} bucket @param {import('./palette.js').Theme} theme */
+export function isThere(bucket, theme) {
+  const kind = bucket & 255;
+  return kind !== 255 && theme.shades[kind * 16 + 15] !== theme.pageColour;
+}
+
+/**
+ * Paints where a track is there and has no picture yet.
+ * @param {Uint32Array} columns of its states
+ * @param {Uint32Array} image
+ * @param {number} at index of the first pixel of the first line
+ * @param {number} stride pixels of a line
+ * @param {import('./palette.js').Theme} theme
+ */
+export function paintLife(columns, image, at, stride, theme) {
+  for (let x = 0; x < columns.length; x++) {
+    if (!isThere(columns[x], theme) || image[at + x] !== 0) continue;
+    for (let line = 0, p = at + x; line < SUB; line++, p += stride) image[p] = theme.there;
+  }
+}
+
 /**
  * Paints how many threads are in each state, stacked from the bottom, into `height` lines.
  * @param {Float64Array} shares `[pixel][state]`: threads in the state

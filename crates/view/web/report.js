@@ -3,7 +3,7 @@
 import { NAME, bar, codeText, element, nameOf, number, part } from './elements.js';
 import { formatCount, formatDate, formatNumberOf, formatPercent, formatPoint, formatTime, fitText, shellWord, unitOf } from './format.js';
 import { icicle, legend, stackChart } from './charts.js';
-import { findings } from './findings.js';
+import { SURROUNDINGS, findings, nextInstance } from './findings.js';
 import { cssColour, makeTheme, orderedColour } from './palette.js';
 import { isPrinting, onPaper } from './paper.js';
 import { communicationMatrix } from './matrix.js';
@@ -257,9 +257,6 @@ export function leadingWords(source, overview, row, at) {
   return `${share}${row.foreign ? fitText(name, NAME) : overview.states[found.state].label}`;
 }
 
-/** Part of the instance beside it on both sides, in sight. */
-const SURROUNDINGS = 0.6;
-
 /**
  * Brings the worst instance of a finding into sight, says what is seen, and offers the next finding.
  * @param {TimelineView} timeline
@@ -281,8 +278,8 @@ function frame(timeline, framed, report, overview, instance, finding) {
   }
   timeline.redraw();
   const others = overview.instance_sections.filter((other) => report.findings.some((known) => known.id === other.finding));
-  const next = others[(others.indexOf(instance) + 1) % others.length];
-  const nextFinding = report.findings.find((known) => known.id === next.finding);
+  const next = nextInstance(others, instance);
+  const nextFinding = next && report.findings.find((known) => known.id === next.finding);
   const whole = element('button', { type: 'button', onclick: () => {
     timeline.clearSelection();
     timeline.show(0, timeline.length);
@@ -291,7 +288,7 @@ function frame(timeline, framed, report, overview, instance, finding) {
   } }, 'whole run');
   framed.hidden = false;
   framed.replaceChildren(element('strong', {}, finding.id), ` ${fitText(finding.text, 300)}. Selected: its worst instance, ${formatTime(end - start)} at ${formatPoint(start, (end - start) / 100)}, ${trackLabel(track)}${row ? '' : ', which is omitted here'}. `,
-    next === instance ? '' : element('button', { type: 'button', onclick: () => frame(timeline, framed, report, overview, next, nextFinding) }, `next: ${next.finding}`), ' ', whole);
+    !next ? '' : element('button', { type: 'button', onclick: () => frame(timeline, framed, report, overview, next, nextFinding) }, `next: ${next.finding}`), ' ', whole);
   framed.scrollIntoView({ block: 'start' });
 }
 
@@ -356,7 +353,8 @@ export function showReport(page, report, overview, source, json) {
         folded.hidden = !shown.timeline.rows.some((row) => row.kind === 'stack' && row.key !== 'all');
       },
     }, { height: isPrinting() ? 900 : 520 });
-    if (overview.device_rows) shown.timeline.setViews(['state', 'devices']);
+    const views = [['devices', overview.device_rows], ['nested', overview.nested]].filter(([, rows]) => rows).map(([name]) => name);
+    if (views.length) shown.timeline.setViews(['state', ...views]);
     shown.timeline.setTheme(dark);
     // What is shown stays through another size, other colours and paper.
     if (before) shown.timeline.showAs(before);

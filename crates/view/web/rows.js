@@ -19,9 +19,9 @@ const SHARE = 26;
 
 /**
  * @typedef {{kind: 'node' | 'process' | 'view' | 'track' | 'counter' | 'stack', y: number, height: number, label: string,
- *   track?: number, view?: string, key?: string, tracks?: number[], counter?: string, slot?: number, foreign?: boolean, folds?: number, thread?: number | null}} Row
+ *   track?: number, view?: string, key?: string, tracks?: number[], counter?: string, slot?: number, foreign?: boolean, folds?: number, thread?: number | null, isThread?: boolean}} Row
  * A foreign row is no thread of the execution: a row of a model's view, of a device queue, or a level of nested sections. A row that can be
- * folded has how many `folds`.
+ * folded has how many `folds`. One that `isThread` is in the place of a thread without states.
  *
  * Views `isOfThreads` (device queues, nested sections) have rows that belong to threads. They are shown below their threads in the first view
  * of threads; those whose threads are not listed are in a group of their own.
@@ -204,7 +204,7 @@ export function rowsOf(overview, views, collapsed, rowHeight, chosen = { words: 
   /** A thread, and the rows below it. The first of these has the place and name of a thread without states. */
   const addThread = (row, view) => {
     const [first, ...others] = rowsBelow(row.track, view);
-    if (first && view === 'state' && quiet.has(row.track)) add({ ...first, label: row.label });
+    if (first && view === 'state' && quiet.has(row.track)) add({ ...first, label: row.label, isThread: true });
     else [row, ...(first ? [first] : [])].forEach(add);
     others.forEach(add);
   };
@@ -263,7 +263,7 @@ export function rowsOf(overview, views, collapsed, rowHeight, chosen = { words: 
   }
   const types = overview.task_types || [];
   if (types.length + overview.counters.length > 0) {
-    add({ kind: 'view', height: HEADER, label: 'tasks: threads that run each type; counters', key: 'tasks', folds: types.length + overview.counters.length });
+    add({ kind: 'view', height: HEADER, label: types.length ? 'tasks: threads that run each type; counters' : 'counters', key: 'tasks', folds: types.length + overview.counters.length });
     if (!collapsed.has('tasks')) {
       types.forEach((label, slot) => add({ kind: 'counter', height: SHARE, label: fitText(label, 60), slot }));
       for (const counter of overview.counters) add({ kind: 'counter', height: COUNTER, label: counter.label, counter: counter.name });

@@ -529,7 +529,7 @@ export class EmbeddedSource {
   static async open(overview) {
     /** @type {any} */
     const views = {};
-    for (const [view, rows] of [['state', overview.rows], ['devices', overview.device_rows]]) {
+    for (const [view, rows] of [['state', overview.rows], ['devices', overview.device_rows], ['nested', overview.nested?.rows]]) {
       if (rows) views[view] = { rows, data: await unpackNumbers(rows.data), index: new Map(rows.tracks.map((track, row) => [track, row])) };
     }
     return new EmbeddedSource(overview, views);
@@ -540,6 +540,7 @@ export class EmbeddedSource {
     const overview = readJson(embedded.textContent || '{}');
     overview.task_types = overview.types.labels;
     listDevices(overview);
+    if (overview.nested) overview.views.push({ name: 'nested', label: 'nested sections', rows: overview.nested.list, values: overview.nested.values, isOfThreads: true });
     return { source: await EmbeddedSource.open(overview), overview };
   }
 

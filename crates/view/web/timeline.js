@@ -161,8 +161,8 @@ export class TimelineView {
   /** @param {number} ns */
   xOf(ns) { return this.gutter + (ns - this.from) / this.nsPerPixel; }
 
-  /** The row of a track in the first view that shows it. @param {number} track */
-  rowOf(track) { return this.rows.find((row) => row.kind === 'track' && row.track === track && !row.foreign); }
+  /** The row of a track in the first view that shows it, or the one in its place. @param {number} track */
+  rowOf(track) { return this.rows.find((row) => row.kind === 'track' && (row.foreign ? row.isThread && row.thread === track : row.track === track)); }
 
   /** The row of a place: of a thread, or, where it names a view with rows of its own, of that. @param {{track: number, view?: string}} place */
   rowOfPlace(place) {

@@ -1,6 +1,6 @@
 // Rows of tracks: threads, CPUs, rows of views and of device queues, each a line of one image.
 
-import { SUB, paintTrack, NOTHING } from './pixels.js';
+import { SUB, paintLife, paintTrack, NOTHING } from './pixels.js';
 import { drawNames } from './names.js';
 import { RULER } from './rows.js';
 
@@ -39,6 +39,11 @@ export function drawTracks(timeline, rows) {
     else if (!own) countStates(timeline, columns);
     if (row.foreign) shown.push({ row, columns: columns.slice(), values: values.slice() });
     paintTrack(columns, own, numbers, i * SUB * pixels, pixels, theme, colours, row.foreign, isSearched(row) && Boolean(timeline.source.filter));
+    if (!row.isThread) return;
+    // Between its waits a thread is there all the same.
+    columns.fill(NOTHING);
+    if (!timeline.source.columns('state', row.thread, timeline.from, nsPerPixel, columns, null)) missing.set('state', [...(missing.get('state') || []), /** @type {number} */ (row.thread)]);
+    paintLife(columns, numbers, i * SUB * pixels, pixels, theme);
   });
   timeline.image.width = pixels;
   timeline.image.height = rows.length * SUB;

@@ -3,7 +3,7 @@
 use crate::awaited::AwaitedObjects;
 use crate::cpus::mask_of;
 use crate::format::{Unit, percent, time};
-use crate::named_finding::NamedFinding;
+use crate::named_finding::{NamedFinding, WaitsOf};
 use crate::thread_waits::{WaitWords, chain_text};
 use crate::words::{Source, sentence};
 use rustc_hash::FxHashMap;
@@ -85,6 +85,7 @@ impl<'a> WaitRows<'a> {
                 let key = (Cause::Blocked, Blamed::Code, object.clone(), place.clone());
                 let row = self.row(key, (State::Blocked, place), Confidence::Low);
                 row.object = object;
+                row.finding.waits.push(WaitsOf::In(call.site));
                 row.add(loss, None);
             }
             LostTo::TimedOut(of, call) => {
@@ -98,6 +99,7 @@ impl<'a> WaitRows<'a> {
                 let place = self.words.blocked(of, call).place.unwrap_or_default();
                 let key = (cause, Blamed::Code, place.clone(), String::new());
                 let row = self.row(key, (State::Blocked, place), unsure);
+                row.finding.waits.push(WaitsOf::In(call.site));
                 row.add(loss, None);
             }
             LostTo::Wait { kind, object, at, first, last, length, blocked } => {
@@ -108,6 +110,7 @@ impl<'a> WaitRows<'a> {
                 let place = root.unwrap_or(by).place.unwrap_or_default();
                 let waiting = self.words.blocked(kind, at).place;
                 let is_monitor = self.words.leaves_monitor(first);
+                let waits = WaitsOf::Tied(object, first);
                 let object = match &waiting {
                     Some(place) if is_monitor => format!("a monitor of Java in {place}"),
                     waiting => self.awaited.words(
@@ -135,6 +138,7 @@ impl<'a> WaitRows<'a> {
                     row.finding.pattern = Some(Pattern::InterpreterLock);
                 }
                 (row.object, row.by) = (object, by_text);
+                row.finding.waits.push(waits);
                 row.add(loss, waiting);
             }
         }
@@ -177,6 +181,7 @@ impl<'a> WaitRows<'a> {
         let key = (Cause::Blocked, Blamed::Code, format!("{object} {end}"), place.clone());
         let row = self.row(key, (State::Blocked, place), confidence);
         (row.object, row.by) = (object, end.to_owned());
+        row.finding.waits.push(WaitsOf::In(call.site));
         row.add(loss, None);
     }
 

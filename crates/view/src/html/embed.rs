@@ -2,10 +2,11 @@
 
 use super::{bundle, document, policy};
 use crate::page::page_data::{
-    InstanceSections, InstanceTrack, PackedRows, PageData, StackedStates, StackedTypes, Stretch,
+    InstanceSections, InstanceTrack, NestedRows, PackedRows, PageData, StackedStates, StackedTypes, Stretch,
 };
 use crate::page::{
-    BucketStart, CounterBuckets, CounterKind, Instance, Overview, Page, View, counter_buckets, packed_rows,
+    BucketStart, CounterBuckets, CounterKind, Instance, Overview, Page, View, counter_buckets,
+    packed_model_rows, packed_rows,
 };
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -31,6 +32,8 @@ const INSTANCE_SECTIONS: usize = 1500;
 /// Maximum rows per table when tables are shortened: first attempt, last attempt.
 const MAX_TABLE_ROWS: usize = 2000;
 const MIN_TABLE_ROWS: usize = 30;
+/// Rows of nested sections that are drawn.
+const NESTED_ROWS: usize = 256;
 /// Lanes of device queues that are drawn.
 const LANES: usize = 256;
 /// Counters that are drawn; others are not listed.
@@ -96,6 +99,7 @@ pub(super) fn data_of(page: &Page, rows_bytes: usize) -> PageData {
     PageData {
         rows: rows(page, rows_bytes),
         device_rows: device_rows(page),
+        nested: nested_rows(page),
         stack: stack(page),
         types: types(page),
         counter_rows: counters(page),
@@ -176,6 +180,26 @@ fn device_rows(page: &Page) -> Option<PackedRows> {
         left_out_tracks: None,
         data: STANDARD.encode(deflated(&planes(&packed))),
     })
+}
+
+/// Rows of nested sections that are known, the first ones of many, if threads wait in them for each other: these have no states.
+fn nested_rows(page: &Page) -> Option<NestedRows> {
+    let nested = page.known_nested().filter(|_| !page.execution.thread_waits.waits.is_empty())?;
+    let mut list = page.nested_list();
+    list.rows.truncate(NESTED_ROWS);
+    let (start, end) = page.time();
+    let window = Window::covering(start, end.max(start + 1), BUCKETS / 2);
+    let tracks: Vec<u32> = (0..list.rows.len() as u32).collect();
+    let packed = packed_model_rows(&nested.view, &tracks, window);
+    let data = STANDARD.encode(deflated(&planes(&packed)));
+    let rows = PackedRows {
+        window: BucketStart::of(page, window),
+        buckets: window.count,
+        tracks,
+        left_out_tracks: None,
+        data,
+    };
+    (!list.rows.is_empty()).then_some(NestedRows { list: list.rows, values: list.values, rows })
 }
 
 /// First bytes of all numbers, then second ones, and so on: like bytes together compress better.

@@ -102,6 +102,17 @@ impl Page {
         }
     }
 
+    /// The names that bars have of code in these states.
+    pub(super) fn code_names(&self, code: &[(State, Place)]) -> Vec<String> {
+        self.words(code.iter().map(|(state, place)| Key::Place(*state, *place)).collect())
+    }
+
+    /// The name that the bar of a section has.
+    pub(super) fn bar_name(&self, track: ThreadIndex, span: &Span) -> String {
+        let key = self.key(View::State, track, span).unwrap_or(Key::State(span.section.state));
+        self.words(vec![key]).pop().unwrap_or_default()
+    }
+
     /// Short names that several task types have, as constructs in one function: bars add the line.
     fn shared_names(&self) -> Arc<FxHashSet<String>> {
         let find = || {
@@ -165,5 +176,24 @@ pub(super) fn short(words: &str) -> &str {
     match words.split_once(" [") {
         Some((name, _)) if !name.is_empty() => name,
         _ => words.trim_start_matches('[').trim_end_matches(']'),
+    }
+}
+
+/// A name with the line of its construct, as bars have it where several constructs have the name: `main [task at pages.c:30]` is `main:30`.
+pub(super) fn with_line(words: &str) -> Option<String> {
+    let (_, line) = words.strip_suffix(']')?.rsplit_once(':')?;
+    line.parse::<u32>().ok()?;
+    Some(format!("{}:{line}", short(words)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_line;
+
+    #[test]
+    fn constructs_have_a_name_with_their_line() {
+        assert_eq!(with_line("main [task at pages.c:30]").as_deref(), Some("main:30"));
+        assert_eq!(with_line("main [task at pages.c]"), None);
+        assert_eq!(with_line("gemm"), None);
     }
 }

@@ -1,10 +1,23 @@
 //! The worst instance of each finding: the longest stretch that its culprit took without a break.
+//!
+//! ```text
+//! lock of a runtime   ─▶ the longest time that a blamed place held it
+//! late process        ─▶ the wait of another process that it prolonged most
+//! recorded waits      ─▶ the wait with most time for the charged thread
+//! nothing to blame    ─▶ the longest section of the wait
+//! all others          ─▶ the longest section of the blamed code
+//! ```
 
 use crate::NamedFinding;
+use crate::named_finding::WaitsOf;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
+use taskscope_analysis::{LateProcess, Tie};
 use taskscope_cause::{Blamed, Cause};
-use taskscope_execution::{Execution, LongestSections, Place, Span, State, Stretch, ThreadIndex};
+use taskscope_execution::{
+    Execution, LatePeers, LongestSections, ObjectIndex, Place, SiteIndex, Span, State, Stretch, ThreadIndex,
+    ThreadWait, Waker,
+};
 
 /// The place and time of a finding's worst case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,8 +55,12 @@ pub(super) fn of(execution: &Execution, findings: &[NamedFinding]) -> Vec<Instan
     }
     let sections = longest_sections(execution, &wanted);
     let instance = |(number, finding): (usize, &NamedFinding)| {
-        let lock = finding.blamed == Blamed::Holder;
-        let (_, start, end, thread) = if lock { longest_hold(execution, finding) } else { sections[number] }?;
+        let longest = if finding.blamed == Blamed::Holder {
+            longest_hold(execution, finding)
+        } else {
+            finding.late.and_then(|late| longest_for(execution, finding, late)).or(sections[number])
+        };
+        let (_, start, end, thread) = longest.or_else(|| longest_wait(execution, &finding.waits))?;
         Some(Instance { finding: finding.id.clone(), thread, start, end })
     };
     findings.iter().enumerate().filter_map(instance).collect()
@@ -76,6 +93,60 @@ fn longest_hold(execution: &Execution, finding: &NamedFinding) -> Longest {
     let sites: FxHashSet<Place> = finding.culprits.iter().map(|(_, place)| *place).collect();
     let holds = execution.holds.iter().filter(|hold| sites.contains(&Place::site(hold.site)));
     holds.map(|hold| (hold.end - hold.start, hold.start, hold.end, hold.thread)).max()
+}
+
+/// The wait for a late process that it prolonged most, in the calls of its finding.
+fn longest_for(execution: &Execution, finding: &NamedFinding, late: LateProcess) -> Longest {
+    let peers = LatePeers::of(execution);
+    let places: FxHashSet<Place> = finding.culprits.iter().map(|(_, place)| *place).collect();
+    let calls = execution.communication.calls.iter().filter(|call| places.contains(&call.place));
+    let waits = calls.filter_map(|call| {
+        let wait = call.wait.filter(|wait| wait.until > call.start)?;
+        let parts = peers.parts(wait.culprit, call.start, wait.until).into_iter();
+        let own = parts.filter(|part| part.culprit == Some(late.process));
+        let ns: u64 = own.map(|part| part.end - part.start).sum();
+        (ns > 0).then_some((ns, call.start, wait.until, call.thread))
+    });
+    waits.max()
+}
+
+/// The recorded wait that a finding has most time of.
+fn longest_wait(execution: &Execution, waits: &[WaitsOf]) -> Longest {
+    let mut tied: FxHashMap<ObjectIndex, Vec<Tie>> = FxHashMap::default();
+    let mut calls: FxHashSet<SiteIndex> = FxHashSet::default();
+    for waits in waits {
+        match *waits {
+            WaitsOf::Tied(object, tie) => tied.entry(object).or_default().push(tie),
+            WaitsOf::In(site) => {
+                calls.insert(site);
+            }
+        }
+    }
+    let charged = |wait: &ThreadWait| {
+        let of_ties = tied.get(&wait.object).map_or(0, |ties| charged_ns(execution, wait, ties));
+        of_ties.max(if calls.contains(&wait.site) { wait.end - wait.start } else { 0 })
+    };
+    let waits = execution.thread_waits.waits.iter();
+    let rows = waits.map(|wait| (charged(wait), wait.start, wait.end, wait.thread));
+    rows.filter(|(ns, ..)| *ns > 0).max()
+}
+
+/// The part of a wait that is charged to one of these threads: all of it if it ended the wait, else the time that it held the object.
+fn charged_ns(execution: &Execution, wait: &ThreadWait, ties: &[Tie]) -> u64 {
+    let ends = |waker: Waker| {
+        ties.iter().any(|tie| match *tie {
+            Tie::Wakes(call) => call.site == waker.site,
+            Tie::IsJoined(thread, _) => thread == waker.thread,
+            Tie::Holds(_) => false,
+        })
+    };
+    if wait.waker.is_some_and(ends) {
+        return wait.end - wait.start;
+    }
+    let took = |site: SiteIndex| ties.iter().any(|tie| matches!(tie, Tie::Holds(call) if call.site == site));
+    let holds = execution.thread_waits.holds_of(wait.object, wait.start, wait.end).iter();
+    let holds = holds.filter(|hold| hold.thread != wait.thread && took(hold.site));
+    holds.map(|hold| hold.end.min(wait.end).saturating_sub(hold.start.max(wait.start))).sum()
 }
 
 /// The longest section of each finding.
@@ -119,4 +190,95 @@ fn longest_sections(execution: &Execution, wanted: &Wanted) -> [Longest; FINDING
         longest
     };
     (0..execution.threads.len()).into_par_iter().map(of_thread).reduce(|| [None; FINDINGS], later)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taskscope_analysis::Confidence;
+    use taskscope_execution::messages::{MpiCall, PeerWait, PeerWaitKind};
+    use taskscope_execution::{ExecutionBuilder, Hold, PathIndex, ProcessIndex, TaskIndex, WaitOutcome};
+
+    const SITE: SiteIndex = SiteIndex(5);
+
+    fn finding(what: (Cause, Blamed)) -> NamedFinding {
+        let finding = NamedFinding::new(what, (State::Blocked, String::new()), 1, Confidence::High);
+        NamedFinding { id: "F1".to_owned(), ..finding }
+    }
+
+    fn instance_of(execution: &Execution, finding: NamedFinding) -> Option<(u32, u64, u64)> {
+        of(execution, &[finding]).first().map(|row| (row.thread.0, row.start, row.end))
+    }
+
+    #[test]
+    fn recorded_waits_have_the_one_with_most_time_for_the_charged_thread() {
+        let mut execution = ExecutionBuilder::new().finish();
+        let wait = |thread, object, (start, end), waker: Option<u32>| ThreadWait {
+            thread: ThreadIndex(thread),
+            object: ObjectIndex(object),
+            site: SITE,
+            start,
+            end,
+            outcome: WaitOutcome::Done,
+            waker: waker.map(|site| Waker { thread: ThreadIndex(0), site: SiteIndex(site), at: end }),
+            is_of_others: false,
+        };
+        let hold = |site, start, end| Hold {
+            object: ObjectIndex(1),
+            thread: ThreadIndex(0),
+            site: SiteIndex(site),
+            task: TaskIndex::NONE,
+            start,
+            end,
+        };
+        // The longest wait is for another holder.
+        execution.thread_waits.holds = vec![hold(8, 0, 90), hold(7, 90, 100), hold(7, 190, 250)];
+        execution.thread_waits.waits = vec![
+            wait(1, 1, (0, 100), None),
+            wait(1, 2, (300, 310), Some(9)),
+            wait(2, 1, (200, 250), None),
+            wait(2, 2, (300, 340), Some(10)),
+        ];
+        let call = |site| taskscope_analysis::ThreadCall { site: SiteIndex(site), path: PathIndex::NONE };
+        let of_waits = |what, waits| instance_of(&execution, NamedFinding { waits, ..finding(what) });
+        let lock = (Cause::Lock, Blamed::Holder);
+        let tied = |object, tie| vec![WaitsOf::Tied(ObjectIndex(object), tie)];
+        assert_eq!(of_waits(lock, tied(1, Tie::Holds(call(7)))), Some((2, 200, 250)));
+        assert_eq!(of_waits(lock, tied(1, Tie::Holds(call(8)))), Some((1, 0, 100)));
+        let signal = (Cause::WaitSignal, Blamed::Waker);
+        assert_eq!(of_waits(signal, tied(2, Tie::Wakes(call(9)))), Some((1, 300, 310)));
+        assert_eq!(of_waits(signal, tied(2, Tie::Wakes(call(11)))), None);
+        let sleep = (Cause::BlockedSleep, Blamed::Code);
+        assert_eq!(of_waits(sleep, vec![WaitsOf::In(SITE)]), Some((1, 0, 100)));
+    }
+
+    #[test]
+    fn a_late_process_has_the_longest_wait_for_itself() {
+        let mut execution = ExecutionBuilder::new().finish();
+        let place = Place::site(SITE);
+        for (thread, culprit, start, until) in [(0, 1, 0, 500), (2, 1, 10, 40), (0, 2, 600, 700)] {
+            let wait = PeerWait { kind: PeerWaitKind::LateSender, culprit: ProcessIndex(culprit), until };
+            execution.communication.calls.push(MpiCall {
+                thread: ThreadIndex(thread),
+                function: 0,
+                place,
+                start,
+                end: until + 5,
+                count: 1,
+                bytes: 0,
+                wait: Some(wait),
+            });
+        }
+        let of_process = |process, place| {
+            let late = LateProcess { process: ProcessIndex(process), pid: 1, rank: None };
+            let culprits = vec![(State::Communication, place)];
+            instance_of(
+                &execution,
+                NamedFinding { culprits, late: Some(late), ..finding((Cause::Wait, Blamed::Rank)) },
+            )
+        };
+        assert_eq!(of_process(2, place), Some((0, 600, 700)));
+        assert_eq!(of_process(1, place), Some((0, 0, 500)));
+        assert_eq!(of_process(1, Place::site(SiteIndex(6))), None);
+    }
 }

@@ -7,6 +7,7 @@
 mod assembly;
 mod background;
 mod bars;
+mod between_calls;
 mod counters;
 mod critical_path;
 mod dependences;

@@ -38,7 +38,7 @@ impl Page {
     }
 
     /// The nested sections, if they are known already.
-    pub(super) fn known_nested(&self) -> Option<&Nested> {
+    pub(crate) fn known_nested(&self) -> Option<&Nested> {
         self.derived.nested.get().map(Arc::as_ref)
     }
 

@@ -2,6 +2,7 @@
 
 use super::counters::{BucketStart, CounterBuckets};
 use super::matrix::CommunicationMatrix;
+use super::values::ViewRow;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -13,6 +14,8 @@ pub struct PageData {
     pub rows: PackedRows,
     /// Rows of device queues; null without any. The values of all buckets follow the buckets.
     pub device_rows: Option<PackedRows>,
+    /// Rows of nested sections; null if the rows of threads tell as much.
+    pub nested: Option<NestedRows>,
     /// Threads in each state.
     pub stack: StackedStates,
     /// Threads that run tasks of each type.
@@ -41,6 +44,17 @@ pub struct PackedRows {
     pub left_out_tracks: Option<usize>,
     /// The buckets row by row, 32 bits each, byte by byte; deflated, in base 64.
     pub data: String,
+}
+
+/// Rows of nested sections.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct NestedRows {
+    /// The rows in words.
+    pub list: Vec<ViewRow>,
+    /// Words of values.
+    pub values: Vec<(i64, String)>,
+    /// The rows; the values of all buckets follow the buckets.
+    pub rows: PackedRows,
 }
 
 /// Threads in each state over the run.

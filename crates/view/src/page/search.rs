@@ -1,7 +1,7 @@
 //! Moves between sections with a matching name.
 
 use super::Page;
-use super::bars::short;
+use super::bars::{short, with_line};
 use super::matches::{Matches, Pattern};
 use super::operations::OperationFacts;
 use super::queues::Queues;
@@ -315,8 +315,9 @@ impl Page {
             let words = if asks_for_words { self.words_of_places(|_| true) } else { Vec::new() };
             // `type=gemm` means `gemm [task at gemm.c:12]` too.
             let literals: Vec<&str> = literals(text).collect();
-            let as_meant = |(place, words): (Place, String)| match short(&words) {
-                name if literals.contains(&name) => (place, name.to_owned()),
+            let as_meant = |(place, words): (Place, String)| match (short(&words), with_line(&words)) {
+                (name, _) if literals.contains(&name) => (place, name.to_owned()),
+                (_, Some(name)) if literals.contains(&&*name) => (place, name),
                 _ => (place, words),
             };
             return Pattern::Filter { filter, words: words.into_iter().map(as_meant).collect() };
@@ -335,7 +336,10 @@ impl Page {
             for state in State::ALL {
                 states[state as usize] = state.label().contains(&text) || state.name().contains(&text);
             }
-            let found = self.words_of_places(move |words| words.to_lowercase().contains(&text));
+            let is_bar =
+                |words: &str, text: &str| with_line(words).is_some_and(|name| name.to_lowercase() == text);
+            let found = self
+                .words_of_places(move |words| words.to_lowercase().contains(&text) || is_bar(words, &text));
             places = found.into_iter().map(|(place, _)| place).collect();
         }
         Pattern::Words { states, places, threads }

@@ -1,6 +1,7 @@
 //! One section in full: its state, its wait, and the cause of the wait.
 
 use super::Page;
+use super::between_calls::BetweenCalls;
 use super::messages::{MessageFacts, ThreadWaitFacts};
 use super::operations::Submissions;
 use super::tasks::TaskReference;
@@ -28,6 +29,8 @@ pub struct SectionFacts {
     pub label: &'static str,
     /// The state's group.
     pub group: &'static str,
+    /// The name that its bar has.
+    pub name: String,
     /// The place in words; may be empty.
     pub place: String,
     /// File and line of the place; null if unknown.
@@ -49,6 +52,9 @@ pub struct SectionFacts {
     /// The reason for the wait.
     #[serde(flatten)]
     pub reason: WaitReason,
+    /// The calls around it and the processes that waited for it; only of code between calls of a communication library.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub between_calls: Option<BetweenCalls>,
     /// Operations of device queues that were submitted in it; absent without any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submissions: Option<Submissions>,
@@ -224,6 +230,7 @@ impl Page {
             state: Named(section.state),
             label: section.state.label(),
             group: section.state.group().name(),
+            name: self.bar_name(track, &span),
             place,
             line: self.names.ask(move |places| places.line(places.site_of(section.place))),
             task: self.execution.tasks.number(section.task),
@@ -236,6 +243,7 @@ impl Page {
                 thread_wait: self.thread_wait_of(track, (span.start, span.end)),
                 ..self.wait_reason(track, span)
             },
+            between_calls: self.between_calls(track, &span),
             submissions: self.submissions_of(track, &span),
             long_from_ns: self.timeline.long_wait_ns(section.state),
             off_cpu_ns: (off > 0).then_some(off),

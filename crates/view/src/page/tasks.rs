@@ -5,7 +5,7 @@ use super::{Page, Predecessor};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
-use taskscope_execution::{NO_TIME, Place, State, TaskIndex, TaskStatus, ThreadIndex};
+use taskscope_execution::{NO_TIME, Place, State, TaskIndex, TaskStatus, ThreadIndex, TypeIndex};
 
 /// Maximum listed edges; the rest is counted.
 const EDGES: usize = 64;
@@ -48,6 +48,8 @@ pub struct TaskFacts {
     /// Its type.
     #[serde(rename = "type")]
     pub ty: String,
+    /// The name that bars have of its type.
+    pub short_type: String,
     /// The line of its type; empty if unknown.
     pub line: String,
     /// Its status at the end of the trace.
@@ -92,6 +94,8 @@ pub struct TaskEdge {
     /// Its type.
     #[serde(rename = "type")]
     pub ty: String,
+    /// The name that bars have of its type.
+    pub short_type: String,
     /// The address of the dependence, hexadecimal.
     pub address: String,
     /// The track of the thread that ran it.
@@ -177,6 +181,7 @@ impl Page {
             others: others.take(EDGES).map(|other| self.task_reference(*other)).collect(),
             others_count: same.len().saturating_sub(1),
             ty: name,
+            short_type: self.short_type(ty),
             line: site,
             status,
             created: self.known_time(tasks.created[row]),
@@ -196,6 +201,11 @@ impl Page {
         })
     }
 
+    /// The name that bars have of a type.
+    fn short_type(&self, ty: TypeIndex) -> String {
+        self.code_names(&[(State::Task, Place::of_type(ty))]).pop().unwrap_or_default()
+    }
+
     fn task_edge(&self, edge: Predecessor) -> TaskEdge {
         let tasks = &self.execution.tasks;
         let row = edge.task.index();
@@ -204,6 +214,7 @@ impl Page {
             task: tasks.number(edge.task),
             task_ref: self.task_reference(edge.task),
             ty: self.names.ask(move |places| places.type_name(ty)),
+            short_type: self.short_type(ty),
             address: format!("{:#x}", edge.address),
             runner: tasks.runner[row].is_some().then_some(tasks.runner[row].0),
             began: self.known_time(tasks.began[row]),
