@@ -241,7 +241,11 @@ pub struct LockWaitPart {
     /// The culprit: the holder, or the thread that handed it over ([`Holders::split`]); `None` if it was
     /// free. For an open wait it may be the waiting thread.
     pub holder: Option<Hold>,
-    /// Nanoseconds.
+    /// Its first nanosecond.
+    pub start: u64,
+    /// The first nanosecond after it.
+    pub end: u64,
+    /// Nanoseconds, without those that the system took.
     pub ns: u64,
 }
 
@@ -255,7 +259,7 @@ pub fn split_lock_waits(execution: &Execution, mut take: impl FnMut(LockWaitPart
             execution.split_wait(&holders, thread, &wait, |holder, start, end| {
                 let ns = end - start - execution.system_ns(thread, start, end);
                 if ns > 0 {
-                    take(LockWaitPart { thread, section: wait.section, holder, ns });
+                    take(LockWaitPart { thread, section: wait.section, holder, start, end, ns });
                 }
             });
         });

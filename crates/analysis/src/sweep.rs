@@ -144,6 +144,11 @@ pub(crate) trait Sweep {
         Vec::new()
     }
 
+    /// Whether the waits of a worker are charged.
+    fn counts(&self, execution: &Execution, thread: ThreadIndex) -> bool {
+        execution.is_selected(thread)
+    }
+
     /// A thread that worked on `key`, or took a free lock, from `start` to `end` is charged with `given`.
     fn worked(&mut self, thread: ThreadIndex, key: Self::Key, start: u64, end: u64, given: &Given<'_>);
 
@@ -219,7 +224,8 @@ impl<K: Copy + Eq + Default> Lane<'_, K> {
     fn settle<S: Sweep<Key = K>>(&self, at: &Instant, sums: &mut S) {
         let Some(Change { start, role, key }) = self.changes.get(self.now).copied() else { return };
         if let Some(charged) = at.charged(role) {
-            if self.changes_since != charged.changes {
+            // Keys of sections may have to know each cut, also one without charges since the one before.
+            if S::OF_SECTIONS || self.changes_since != charged.changes {
                 let used = self.changed(charged, at.round);
                 let given = Given { since: &self.since, until: charged, lane: self.number, used };
                 sums.worked(self.thread, key, start, at.now, &given);
@@ -301,7 +307,8 @@ impl<S: Sweep> Reading<'_, '_, S> {
     /// Passes the cuts until the end of this, which was taken.
     fn cut(&mut self, cuts: &mut Vec<u64>, span: &Span) -> bool {
         while let Some(start) = cuts.pop_if(|cut| *cut < span.end) {
-            if start > span.start && is_charged(self.last.0) {
+            let is_new = self.changes.last().is_none_or(|change| change.start < start);
+            if start >= span.start && is_new && is_charged(self.last.0) {
                 self.changes.push(Change { start, role: self.last.0, key: self.last.1 });
             }
         }
@@ -493,7 +500,7 @@ pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums
     let (mut order, mut spare): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());
     loop {
         for lane in lanes.iter_mut().filter(|lane| !lane.ended && lane.ahead().len() <= per_lane / 2) {
-            let counts = execution.threads[lane.thread.index()].worker && execution.is_selected(lane.thread);
+            let counts = execution.threads[lane.thread.index()].worker && sums.counts(execution, lane.thread);
             let roles = if counts { &mut roles } else { &mut of_others };
             lane.read(per_lane, roles, sums);
         }

@@ -356,15 +356,21 @@ fn threads_of_any_execution_add_up() {
 fn any_sampled(dice: &mut Dice) -> Execution {
     let threads = dice.between(1, 4) as usize;
     let choices = any_choices(dice);
-    let levels = [Level { first: 0, end: 1, region: RegionIndex::NONE, task: TaskIndex::NONE }];
+    let level = |region, task| [Level { first: 0, end: 1, region, task }];
+    let of_code = [
+        level(RegionIndex::NONE, TaskIndex::NONE),
+        level(RegionIndex(0), TaskIndex::NONE),
+        level(RegionIndex(1), TaskIndex(2)),
+    ];
     let stacks: Vec<[u64; 2]> = (0..dice.between(1, 60)).map(|_| [dice.below(3), 9]).collect();
+    let states = [0, state::BARRIER_EXPLICIT, state::TASKWAIT, state::LOCK, state::OVERHEAD];
     let mut sample = |addresses| NewSample {
         thread: ThreadIndex(dice.below(threads as u64) as u32),
         at: 1000 + dice.below(8000),
         weight_ns: dice.between(1, 500),
         flags: dice.below(2) as u32 * flag::IN_RUNTIME,
-        state: 0,
-        levels: &levels[..dice.below(2) as usize],
+        state: if dice.chance(70) { 0 } else { states[dice.below(states.len() as u64) as usize] },
+        levels: &of_code[dice.below(of_code.len() as u64) as usize][..dice.below(2) as usize],
         addresses,
     };
     let samples: Vec<NewSample<'_>> = stacks.iter().map(|stack| sample(&stack[..])).collect();
@@ -375,53 +381,14 @@ fn any_sampled(dice: &mut Dice) -> Execution {
     execution
 }
 
-#[test]
-fn ranges_of_times_by_path_add_up() {
-    let metrics =
-        [Metric::TIME, Metric::WORK, Metric::RUNTIME, Metric::WAITING, Metric::BLOCKED, Metric::OUT_OF_CPU];
-    let sums = |execution: &Execution| {
-        let (profile, quality) = profile_of(execution, CallPathOptions::default());
-        (metrics.map(|metric| profile.tree.total(metric)), quality.other_threads_ns)
-    };
-    let (mut in_runtime, mut blocked) = (0, 0);
-    for seed in seeds(200) {
-        let mut dice = Dice::new(seed);
-        let whole = any_sampled(&mut dice);
-        let ranges = any_ranges(&mut dice, whole.range());
-        let (expected, other_threads_ns) = sums(&whole);
-        // Other threads have the time of their samples.
-        if other_threads_ns > 0 {
-            continue;
-        }
-        let mut added = [0; 6];
-        for (begin, end) in &ranges {
-            let mut part = whole.clone();
-            part.cut(*begin, *end);
-            added.iter_mut().zip(sums(&part).0).for_each(|(sum, ns)| *sum += ns);
-        }
-        assert_eq!(added, expected, "seed {seed}, {ranges:?}");
-        in_runtime += expected[2];
-        blocked += expected[4];
-    }
-    assert!(in_runtime > 0 && blocked > 0);
-}
-
-/// Nanoseconds by path, innermost first, and metric.
-fn times_by_path(execution: &Execution) -> BTreeMap<(Vec<Frame>, Metric), u64> {
-    const TIMES: [Metric; 7] = [
-        Metric::TIME,
-        Metric::WORK,
-        Metric::RUNTIME,
-        Metric::WAITING,
-        Metric::BLOCKED,
-        Metric::OUT_OF_CPU,
-        Metric::TASK_TIME,
-    ];
+/// Values by path, innermost first, and metric. Regions and tasks count in each part that they are in.
+fn values_by_path(execution: &Execution) -> BTreeMap<(Vec<Frame>, Metric), u64> {
     let tree = profile_of(execution, CallPathOptions::default()).0.tree;
+    let adds_up = |metric: Metric| ![Metric::REGIONS, Metric::TASKS].contains(&metric);
     let rows = tree.ids().flat_map(|node| {
-        let times = tree.values(node).filter(|(metric, ns)| TIMES.contains(metric) && *ns > 0);
+        let values = tree.values(node).filter(|(metric, value)| adds_up(*metric) && *value > 0);
         let path: Vec<Frame> = tree.path(node).collect();
-        times.map(move |(metric, ns)| ((path.clone(), metric), ns)).collect::<Vec<_>>()
+        values.map(move |(metric, value)| ((path.clone(), metric), value)).collect::<Vec<_>>()
     });
     rows.collect()
 }
@@ -431,9 +398,60 @@ fn check_paths(whole: &Execution, ranges: &[(u64, u64)], what: &str) {
     for (begin, end) in ranges {
         let mut part = whole.clone();
         part.cut(*begin, *end);
-        times_by_path(&part).into_iter().for_each(|(row, ns)| *sums.entry(row).or_default() += ns);
+        values_by_path(&part).into_iter().for_each(|(row, value)| *sums.entry(row).or_default() += value);
     }
-    assert_eq!(sums, times_by_path(whole), "{what}: sums of the parts, and the whole");
+    assert_eq!(sums, values_by_path(whole), "{what}: sums of the parts, and the whole");
+}
+
+/// With samples, which divide the time of a place among the paths to it.
+#[test]
+fn ranges_of_each_sampled_path_add_up() {
+    let mut sums: BTreeMap<Metric, u64> = BTreeMap::new();
+    for seed in seeds(200) {
+        let mut dice = Dice::new(seed);
+        let whole = any_sampled(&mut dice);
+        let ranges = any_ranges(&mut dice, whole.range());
+        check_paths(&whole, &ranges, &format!("seed {seed}, {ranges:?}"));
+        values_by_path(&whole)
+            .into_iter()
+            .for_each(|((_, metric), ns)| *sums.entry(metric).or_default() += ns);
+    }
+    let wait = Marker::JoinBarrier;
+    for metric in [
+        Metric::RUNTIME,
+        Metric::WAITING,
+        Metric::BLOCKED,
+        Metric::OUT_OF_CPU,
+        Metric::taken(wait),
+        Metric::given(wait),
+        Metric::shared(wait),
+    ] {
+        assert!(sums.contains_key(&metric), "{metric:?} in no run");
+    }
+}
+
+/// Four samples have 25 of 100 ns each.
+#[test]
+fn a_part_has_the_samples_of_its_time() {
+    let mut script = Script::new(1, 0, 100);
+    script.fork(0, 0, 1, 1, 1).arrive(0, 100).join(0, 100, 1);
+    let addresses = [[0x10], [0x20], [0x10], [0x30]];
+    let samples: Vec<NewSample<'_>> = (24..100)
+        .step_by(25)
+        .zip(&addresses)
+        .map(|(at, addresses)| NewSample { at, weight_ns: 25, state: 0, addresses, ..ELSEWHERE })
+        .collect();
+    let whole = script.play_with_samples(&samples);
+    let of = |begin, end| {
+        let mut part = whole.clone();
+        part.cut(begin, end);
+        let rows = values_by_path(&part).into_iter().filter(|((_, metric), _)| *metric == Metric::WORK);
+        rows.map(|((path, _), ns)| (path[0].offset, ns)).collect::<Vec<_>>()
+    };
+    assert_eq!(of(0, 200), [(0x10, 50), (0x20, 25), (0x30, 25)]);
+    assert_eq!(of(30, 60), [(0x10, 10), (0x20, 20)]);
+    // Shorter than the time between two samples.
+    assert_eq!(of(80, 85), [(0x30, 5)]);
 }
 
 /// A sample in a wait that no thread has: the times of all others are where the events have them.
@@ -458,7 +476,7 @@ fn play_with_paths(program: &Script) -> Execution {
     known.map_or(execution, |sample| program.play_with_samples(&[sample]))
 }
 
-/// Without samples of their places; with them each part apportions its time by its own.
+/// Without samples of their places.
 #[test]
 fn ranges_of_each_path_add_up() {
     let mut paths = 0;
@@ -467,7 +485,7 @@ fn ranges_of_each_path_add_up() {
         let whole = any_execution_with(&mut dice, play_with_paths);
         let ranges = any_ranges(&mut dice, whole.range());
         check_paths(&whole, &ranges, &format!("seed {seed}, {ranges:?}"));
-        paths += times_by_path(&whole).len();
+        paths += values_by_path(&whole).len();
     }
     assert!(paths > 1000, "{paths} paths with times");
 }
@@ -494,7 +512,7 @@ fn a_task_has_the_path_of_its_creators_that_ended_before_the_part() {
     // Cut twice, tasks have the same paths.
     part.cut(60, 75);
     let of = |execution: &Execution, offset: u64| {
-        let rows = times_by_path(execution).into_iter();
+        let rows = values_by_path(execution).into_iter();
         let at = rows.filter(|((path, metric), _)| {
             *metric == Metric::TIME && path.iter().any(|frame| frame.offset + 1 == offset)
         });

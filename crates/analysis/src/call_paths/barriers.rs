@@ -8,14 +8,17 @@
 //!
 //! If the trace ends before a member has arrived (the program was killed), that member was waited for until
 //! then.
+//!
+//! Each nanosecond of the waiting before that is charged to all the work of the last member, in turns.
 
 use super::contexts::Contexts;
+use super::part::Amount;
 use super::running::{Running, give_to_running};
 use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_execution::{
     Execution, Group, RegionIndex, Section, Starts, State, TaskIndex, Thread, ThreadIndex,
 };
-use taskscope_profile::{Marker, Metric, NodeId, Tree, settle};
+use taskscope_profile::{Marker, Metric, NodeId, Tree};
 
 /// A shorter wait for tasks found all of them done (LLVM's runtime yields to the system once). In nanoseconds; profiles
 /// use the same limit.
@@ -93,7 +96,7 @@ pub fn add_last_arrivers(contexts: &mut Contexts<'_>, tree: &mut Tree, leaves: &
     let execution = contexts.execution;
     let mut passages = Passages::default();
     for (thread, _) in execution.workers() {
-        passages_of(execution, thread, &mut passages);
+        passages_of(contexts, thread, &mut passages);
     }
     let missing = passages.missing();
     let instances = passages.instances;
@@ -125,9 +128,10 @@ fn barrier_of(section: &Section) -> Option<Marker> {
     }
 }
 
-fn passages_of(execution: &Execution, thread: ThreadIndex, passages: &mut Passages) {
+fn passages_of(contexts: &Contexts<'_>, thread: ThreadIndex, passages: &mut Passages) {
+    let execution = contexts.execution;
     let instances = &mut passages.instances;
-    let is_asked = execution.is_selected(thread);
+    let is_asked = contexts.part.has_thread(thread);
     let mut open: Vec<OpenBarrier> = Vec::new();
     let mut counts: FxHashMap<(RegionIndex, Marker), u32> = FxHashMap::default();
     let mut since: FxHashMap<RegionIndex, u64> = FxHashMap::default();
@@ -240,20 +244,23 @@ fn settle_instance(
     last: &[Arrival],
 ) {
     let all_here = last.first().map_or(0, |last| last.at);
-    let mut owed = 0;
+    let mut owed = Amount::default();
     for (start, end) in &instance.waits {
-        owed += (*end).min(all_here).saturating_sub(*start);
+        contexts.part.add(&mut owed, *start, (*end).min(all_here).max(*start));
         let rest = (*start).max(all_here);
         if rest < *end {
             give_to_running(contexts, tree, marker, (rest, *end), &instance.tasks);
         }
     }
-    let count = last.len() as u64;
-    for (number, last) in last.iter().enumerate().filter(|_| owed > 0) {
-        // The first ones get the remainder, a nanosecond each.
-        let part = owed / count + u64::from((number as u64) < owed % count);
-        let shares = work_of(contexts, tree, leaves, last);
-        settle(tree, Metric::given(marker), part, &shares);
+    if owed.ns == 0 {
+        return;
+    }
+    for (last, owed) in last.iter().zip(owed.classes(&vec![1; last.len()])) {
+        let (nodes, weights): (Vec<NodeId>, Vec<u128>) =
+            work_of(contexts, tree, leaves, last).into_iter().unzip();
+        for (node, ns) in nodes.into_iter().zip(owed.in_turns(&weights)) {
+            tree.add(node, Metric::given(marker), ns);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Roots of the bodies of regions and tasks in the tree: their creation paths, stitched.
 
+use super::part::Part;
 use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_execution::samples::CreationPath;
 use taskscope_execution::{
@@ -45,12 +46,15 @@ struct Context {
     node: NodeId,
 }
 
-/// The bodies of regions and tasks. In a part of a run they have the paths that they have in the whole, whose creators may
-/// have ended before the part.
+/// The bodies of regions and tasks, and the selected part of the run.
+///
+/// Paths and their shares of the time are those of the whole run. Only the time of the part counts, so the times of a path in
+/// consecutive parts sum to those of the run.
 pub struct Contexts<'a> {
+    /// The whole run: all numbers of tasks and regions are its own.
     pub execution: &'a Execution,
-    /// The run that it is a part of: tasks and regions below have its numbers.
-    whole: &'a Execution,
+    /// The selected part of it.
+    pub part: Part<'a>,
     task_context: TaskContext,
     table: Vec<Context>,
     by_key: FxHashMap<(u32, Key), ContextId>,
@@ -91,7 +95,9 @@ impl Loaded {
 }
 
 impl<'a> Contexts<'a> {
-    pub fn new(execution: &'a Execution, profile: &mut Profile, task_context: TaskContext) -> Contexts<'a> {
+    /// The contexts of a run, or of the run that this is a part of.
+    pub fn new(part: &'a Execution, profile: &mut Profile, task_context: TaskContext) -> Contexts<'a> {
+        let (execution, part) = (part.whole(), Part::of(part));
         let mut numbers: FxHashMap<(String, String), u32> = FxHashMap::default();
         let mut modules = (0..execution.processes.len()).map(|_| Vec::new()).collect::<Vec<Vec<Loaded>>>();
         for module in &execution.catalog.modules {
@@ -108,13 +114,12 @@ impl<'a> Contexts<'a> {
         let reuses = |own: &Vec<Loaded>| {
             own.iter().enumerate().any(|(index, one)| own[index + 1..].iter().any(|two| one.overlaps(two)))
         };
-        let whole = execution.whole();
         let mut path_of_site = FxHashMap::default();
-        let mut known: Vec<RegionIndex> = whole.samples.region_paths.keys().copied().collect();
+        let mut known: Vec<RegionIndex> = execution.samples.region_paths.keys().copied().collect();
         known.sort_unstable();
         for region in known {
-            let has_path = whole.samples.region_paths.get(&region).is_some_and(|row| row.path.is_some());
-            if let Some(row) = whole.regions.get(region.index()).filter(|_| has_path) {
+            let has_path = execution.samples.region_paths.get(&region).is_some_and(|row| row.path.is_some());
+            if let Some(row) = execution.regions.get(region.index()).filter(|_| has_path) {
                 path_of_site.entry(row.site).or_insert(region);
             }
         }
@@ -126,7 +131,7 @@ impl<'a> Contexts<'a> {
         }
         Contexts {
             execution,
-            whole,
+            part,
             takes_tools,
             task_context,
             table: vec![Context { key: Key::Outside, outer: OUTSIDE, depth: 0, node: ROOT }],
@@ -141,11 +146,6 @@ impl<'a> Contexts<'a> {
             sampled: FxHashMap::default(),
             calls: FxHashMap::default(),
         }
-    }
-
-    /// Contexts of the whole run, if this is a part of one.
-    pub fn of_whole(&self, profile: &mut Profile) -> Contexts<'a> {
-        Contexts::new(self.whole, profile, self.task_context)
     }
 
     /// The node of a context's creation; its body is below.
@@ -323,26 +323,26 @@ impl<'a> Contexts<'a> {
         }
     }
 
-    /// The context of the code that took a lock. That may be before the part, which has no section of it.
+    /// The context of the code that took a lock.
     pub fn around_hold(&mut self, tree: &mut Tree, hold: &Hold) -> ContextId {
         if hold.task.is_some() && self.task_context == TaskContext::Creation {
             return self.created_at(tree, hold.task);
         }
-        let track = &self.whole.threads[hold.thread.index()].track;
+        let track = &self.execution.threads[hold.thread.index()].track;
         match track.row_at(hold.start).map(|row| track.span(row).section.region) {
-            Some(region) if region.is_some() => self.resolve(tree, Wanted::Region(region)),
+            Some(region) if region.is_some() => self.of_region(tree, region),
             _ => OUTSIDE,
         }
     }
 
     /// The context of a region's implicit tasks.
     pub fn of_region(&mut self, tree: &mut Tree, region: RegionIndex) -> ContextId {
-        self.resolve(tree, Wanted::Region(self.execution.region_of_whole(region)))
+        self.resolve(tree, Wanted::Region(region))
     }
 
     /// The context of a task's creation, independent of the option.
     pub fn created_at(&mut self, tree: &mut Tree, task: TaskIndex) -> ContextId {
-        self.resolve(tree, Wanted::Task(self.execution.task_of_whole(task)))
+        self.resolve(tree, Wanted::Task(task))
     }
 
     /// Without recursion: chains of tasks may be as long as a trace.
@@ -396,11 +396,11 @@ impl<'a> Contexts<'a> {
                 Some((_, parent_region, parent_task)) => of(parent_task, parent_region),
                 None => of(
                     TaskIndex::NONE,
-                    self.whole.regions.get(region.index()).map_or(RegionIndex::NONE, |r| r.parent),
+                    self.execution.regions.get(region.index()).map_or(RegionIndex::NONE, |r| r.parent),
                 ),
             },
             Wanted::Task(task) => {
-                let tasks = &self.whole.tasks;
+                let tasks = &self.execution.tasks;
                 let row = task.index();
                 match (tasks.parent.get(row), tasks.region.get(row)) {
                     (Some(parent), Some(region)) => of(*parent, *region),
@@ -413,11 +413,11 @@ impl<'a> Contexts<'a> {
     /// The creation path of a region, its own or that of another instance of the same construct, with its
     /// creator. For another instance only the path counts, unless it was in no region.
     fn path_of_region(&self, region: RegionIndex) -> Option<(PathIndex, RegionIndex, TaskIndex)> {
-        let samples = &self.whole.samples;
+        let samples = &self.execution.samples;
         if let Some(row) = samples.region_paths.get(&region) {
             return Some((row.path, row.parent_region, row.parent_task));
         }
-        let own = self.whole.regions.get(region.index())?;
+        let own = self.execution.regions.get(region.index())?;
         let other = samples.region_paths.get(self.path_of_site.get(&own.site)?)?;
         let task = if own.parent.is_some() { TaskIndex::NONE } else { other.parent_task };
         Some((other.path, own.parent, task))
@@ -425,18 +425,18 @@ impl<'a> Contexts<'a> {
 
     /// The context of a region or task within an outer one.
     fn inner(&mut self, tree: &mut Tree, outer: ContextId, inner: Wanted) -> ContextId {
-        let samples = &self.whole.samples;
+        let samples = &self.execution.samples;
         let (key, site) = match inner {
             Wanted::Outside => return OUTSIDE,
             Wanted::Region(region) => {
-                let site = self.whole.regions.get(region.index()).map_or(SiteIndex::NONE, |r| r.site);
+                let site = self.execution.regions.get(region.index()).map_or(SiteIndex::NONE, |r| r.site);
                 let path = self.path_of_region(region).map_or(PathIndex::NONE, |(path, ..)| path);
                 (Key::Region(site, path), site)
             }
             Wanted::Task(task) => {
-                let ty = self.whole.tasks.ty.get(task.index()).copied().unwrap_or(TypeIndex::NONE);
+                let ty = self.execution.tasks.ty.get(task.index()).copied().unwrap_or(TypeIndex::NONE);
                 let path = samples.task_paths.get(&task).copied().unwrap_or(PathIndex::NONE);
-                (Key::Task(ty, path), self.whole.catalog.type_site(ty))
+                (Key::Task(ty, path), self.execution.catalog.type_site(ty))
             }
         };
         // Forked by the runtime itself: the bodies of `teams`.

@@ -20,11 +20,15 @@
 //!
 //! Tasks that create tasks of their own kind by the same path are distinguished eight levels deep; further
 //! ones count at the eighth, as a recursion makes too many paths to read.
+//!
+//! A part of a run is cut out of the analysis of the whole ([`part`]): each path has the part's nanoseconds of
+//! its time in the run.
 
 mod awaited;
 mod barriers;
 mod contexts;
 mod creator;
+mod part;
 mod running;
 mod sampled;
 mod shared;
@@ -34,8 +38,8 @@ mod waits;
 use contexts::Contexts;
 pub use contexts::TaskContext;
 use taskscope_event::models::samples::flag;
-use taskscope_execution::{Execution, NO_TIME};
-use taskscope_profile::{Metric, NodeId, Profile, key};
+use taskscope_execution::{Execution, NO_TIME, RegionIndex, TaskIndex};
+use taskscope_profile::{Metric, NodeId, Profile, ROOT, Tree, key};
 
 /// Options for the call tree of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -80,7 +84,8 @@ pub fn profile_of(execution: &Execution, options: CallPathOptions) -> (Profile, 
     }
     let mut contexts = Contexts::new(execution, &mut profile, options.task_context);
     let mut quality = SampleQuality::default();
-    for sample in execution.samples.rows.iter().filter(|row| execution.is_selected(row.thread)) {
+    let (run, part) = (contexts.execution, contexts.part);
+    for sample in run.samples.rows.iter().filter(|row| part.has_thread(row.thread) && part.has(row.at)) {
         quality.samples += 1;
         quality.reached_root += u64::from(sample.flags & flag::REACHED_ROOT != 0);
         quality.in_runtime += u64::from(sample.flags & flag::IN_RUNTIME != 0);
@@ -94,19 +99,24 @@ pub fn profile_of(execution: &Execution, options: CallPathOptions) -> (Profile, 
     barriers::add_last_arrivers(&mut contexts, &mut profile.tree, &leaves);
     shared::add_shared(&mut contexts, &mut profile.tree, &leaves);
     add_creations(&mut contexts, &mut profile.tree);
+    if !part.is_whole() {
+        profile.tree = with_values(&profile.tree);
+    }
     (profile, quality)
 }
 
 /// Regions and tasks at the paths of their creation, with the tasks' time.
-fn add_creations(contexts: &mut Contexts<'_>, tree: &mut taskscope_profile::Tree) {
-    let execution = contexts.execution;
+fn add_creations(contexts: &mut Contexts<'_>, tree: &mut Tree) {
+    let execution = contexts.part.execution;
     for region in 0..execution.regions.len() {
-        let context = contexts.of_region(tree, taskscope_execution::RegionIndex(region as u32));
+        let region = execution.region_of_whole(RegionIndex(region as u32));
+        let context = contexts.of_region(tree, region);
         tree.add(contexts.node(context), Metric::REGIONS, 1);
     }
+    let of_whole = |task: usize| execution.task_of_whole(TaskIndex(task as u32));
     let asked = |task: &usize| execution.is_selected(execution.tasks.creator[*task]);
     for task in (0..execution.tasks.len()).filter(asked) {
-        let context = contexts.created_at(tree, taskscope_execution::TaskIndex(task as u32));
+        let context = contexts.created_at(tree, of_whole(task));
         tree.add(contexts.node(context), Metric::TASKS, 1);
     }
     // As in the table of task types: tasks that began on selected threads, wherever they ran.
@@ -114,8 +124,27 @@ fn add_creations(contexts: &mut Contexts<'_>, tree: &mut taskscope_profile::Tree
         let tasks = &execution.tasks;
         let began = tasks.began[task] != NO_TIME && execution.is_selected(tasks.runner[task]);
         if began && body_ns > 0 {
-            let context = contexts.created_at(tree, taskscope_execution::TaskIndex(task as u32));
+            let context = contexts.created_at(tree, of_whole(task));
             tree.add(contexts.node(context), Metric::TASK_TIME, body_ns);
         }
     }
+}
+
+/// The paths with values: a part has none at paths of the rest of the run.
+fn with_values(tree: &Tree) -> Tree {
+    let mut has_values = vec![false; tree.len()];
+    for node in tree.ids().rev() {
+        has_values[node.0 as usize] |= tree.values(node).next().is_some();
+        has_values[tree.parent(node).0 as usize] |= has_values[node.0 as usize];
+    }
+    let mut kept = Tree::growing();
+    let mut nodes = vec![ROOT; tree.len()];
+    for node in std::iter::once(ROOT).chain(tree.ids().filter(|node| has_values[node.0 as usize])) {
+        if node != ROOT {
+            let parent = nodes[tree.parent(node).0 as usize];
+            nodes[node.0 as usize] = kept.child(parent, tree.frame(node));
+        }
+        tree.values(node).for_each(|(metric, value)| kept.add(nodes[node.0 as usize], metric, value));
+    }
+    kept
 }

@@ -57,7 +57,7 @@ impl Running {
     }
 }
 
-/// Charges the nanoseconds of a wait, in turns, to the tasks that run then; none if none runs.
+/// Charges the part's nanoseconds of a wait, in turns, to the tasks that run then; none if none runs.
 pub fn give_to_running(
     contexts: &mut Contexts<'_>,
     tree: &mut Tree,
@@ -65,6 +65,7 @@ pub fn give_to_running(
     (start, end): (u64, u64),
     running: &Running,
 ) {
+    let Some((start, end)) = contexts.part.within(start, end) else { return };
     let running = running.during(start, end);
     let mut borders: Vec<u64> = running.iter().flat_map(|(from, to, _)| [*from, *to]).collect();
     borders.extend([start, end]);

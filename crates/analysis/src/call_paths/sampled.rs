@@ -17,14 +17,14 @@ pub struct Placed {
     pub node: NodeId,
 }
 
-/// Adds the paths of all samples and counts the samples of selected threads. The time comes from
+/// Adds the paths of all samples of the run and counts those of the part. The time comes from
 /// [`add_times`](super::times::add_times).
 pub fn add_samples(contexts: &mut Contexts<'_>, tree: &mut Tree) -> Vec<Placed> {
-    let execution = contexts.execution;
+    let (execution, part) = (contexts.execution, contexts.part);
     let rows = &execution.samples.rows;
-    let place = |sample| {
+    let place = |sample: &Sample| {
         let placed = add(contexts, tree, sample);
-        if execution.is_selected(sample.thread) {
+        if part.has_thread(sample.thread) && part.has(sample.at) {
             tree.add(placed.node, Metric::SAMPLES, 1);
         }
         placed

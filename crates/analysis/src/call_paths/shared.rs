@@ -1,4 +1,6 @@
 //! Undirected blame by path: the code of working threads while others wait.
+//!
+//! The whole run is walked over, as samples after a part show the code in it. Of the charges those of the part count.
 
 use super::contexts::Contexts;
 use super::waits::marker_of;
@@ -6,7 +8,7 @@ use crate::sweep::{COLUMNS, Columns, Given, Sweep, VICTIMS, sweep};
 use rustc_hash::FxHashMap;
 use taskscope_event::models::samples::flag;
 use taskscope_execution::samples::Sample;
-use taskscope_execution::{Execution, Group, ProcessIndex, Section, State, ThreadIndex, ThreadKind};
+use taskscope_execution::{Execution, Group, ProcessIndex, Section, Span, State, ThreadIndex, ThreadKind};
 use taskscope_profile::{Frame, Marker, Metric, NodeId, ROOT, Tree};
 
 /// Adds the charges of working threads; `leaves` are the nodes of the samples.
@@ -14,6 +16,7 @@ pub fn add_shared(contexts: &mut Contexts<'_>, tree: &mut Tree, leaves: &[NodeId
     let execution = contexts.execution;
     for (process, period_ns) in sampling_periods(execution).into_iter().enumerate() {
         let process = ProcessIndex(process as u32);
+        let waited = waited_in(contexts, process);
         let mut sums = PathSums {
             period_ns,
             contexts,
@@ -22,11 +25,24 @@ pub fn add_shared(contexts: &mut Contexts<'_>, tree: &mut Tree, leaves: &[NodeId
             given: FxHashMap::default(),
             parts: FxHashMap::default(),
             threads: FxHashMap::default(),
-            nobody: [0; VICTIMS.len()],
         };
         sweep(execution, process, &mut sums);
-        sums.settle();
+        sums.settle(&waited);
     }
+}
+
+/// The part's nanoseconds of waits of a process's workers, by victim state.
+fn waited_in(contexts: &Contexts<'_>, process: ProcessIndex) -> [u64; VICTIMS.len()] {
+    let (execution, part) = (contexts.execution, contexts.part);
+    let mut waited = [0; VICTIMS.len()];
+    for thread in part.workers().filter(|thread| execution.threads[thread.index()].process == process) {
+        for Span { start, end, section } in execution.cut_spans_of_run(thread).map(|cut| cut.span) {
+            if let Some(column) = VICTIMS.iter().position(|victim| *victim == section.state) {
+                waited[column] += part.ns_of(start, end);
+            }
+        }
+    }
+    waited
 }
 
 /// Sampling period per process: the usual distance between a thread's samples.
@@ -52,7 +68,6 @@ struct PathSums<'c, 'e, 't> {
     parts: FxHashMap<ThreadIndex, Parts>,
     /// Pending charges for the current part of each thread.
     threads: FxHashMap<ThreadIndex, OfThread>,
-    nobody: [u64; VICTIMS.len()],
 }
 
 /// The unit that shares samples: a section of a team's work, or a *stretch*, the time of a thread outside of
@@ -191,7 +206,13 @@ impl Sweep for PathSums<'_, '_, '_> {
             cuts.extend(begin_of(sample).filter(|begin| cuts.last().is_none_or(|before| before < begin)));
             cuts.push(sample.at);
         }
+        cuts.extend(self.contexts.part.borders());
+        cuts.sort_unstable();
         cuts
+    }
+
+    fn counts(&self, _execution: &Execution, thread: ThreadIndex) -> bool {
+        self.contexts.part.has_thread(thread)
     }
 
     fn worked(&mut self, thread: ThreadIndex, key: Key, start: u64, end: u64, given: &Given<'_>) {
@@ -210,7 +231,10 @@ impl Sweep for PathSums<'_, '_, '_> {
         let sample = samples.get(next).filter(|sample| sample.thread == thread);
         let is_before = sample.and_then(begin_of).is_some_and(|begin| end <= begin);
         let owed = if is_before { &mut working.later } else { &mut working.owed };
-        owed.add(place, |column| given.part(column));
+        // No piece reaches across a border of the part.
+        if self.contexts.part.has(start) {
+            owed.add(place, |column| given.part(column));
+        }
         if sample.is_some_and(|sample| sample.at <= end) {
             working.sample = Some(next);
             if part.is_stretch {
@@ -223,9 +247,8 @@ impl Sweep for PathSums<'_, '_, '_> {
         self.threads.insert(thread, own);
     }
 
-    fn nobody(&mut self, _key: Key, column: usize, ns: u64) {
-        self.nobody[column] += ns;
-    }
+    /// The rest of the waits, without the charges of threads, is nobody's.
+    fn nobody(&mut self, _key: Key, _column: usize, _ns: u64) {}
 }
 
 /// The shortest time, nanoseconds, by which a sample's time may begin later than the sample before it was: clocks differ by less.
@@ -268,8 +291,8 @@ impl PathSums<'_, '_, '_> {
         }
     }
 
-    /// Adds the charges, which sum to the waiting time of each wait. Several states may be one wait.
-    fn settle(mut self) {
+    /// Adds the charges, and as nobody's the rest of the waiting time. Several states may be one wait.
+    fn settle(mut self, waited: &[u64; VICTIMS.len()]) {
         for mut own in std::mem::take(&mut self.threads).into_values() {
             self.finish(&mut own, false);
             self.finish(&mut own, true);
@@ -282,10 +305,13 @@ impl PathSums<'_, '_, '_> {
             let section = Section::of(*state);
             let Some(marker) = marker_of(self.contexts.execution, &section) else { continue };
             let metric = Metric::shared(marker);
-            self.tree.add(nobody, metric, self.nobody[column]);
+            let mut rest = waited[column];
             for node in &nodes {
-                self.tree.add(*node, metric, self.given[node][column]);
+                let given = self.given[node][column];
+                self.tree.add(*node, metric, given);
+                rest = rest.saturating_sub(given);
             }
+            self.tree.add(nobody, metric, rest);
         }
     }
 }

@@ -7,37 +7,37 @@
 //! ```
 //!
 //! A wait has its own path. Other time of a thread in one state at one place is apportioned among the samples
-//! taken there, by weight; without a sample it is at the construct. So the sums over all paths are those of
-//! the ledger; samples give the location, not the duration.
+//! taken there, by weight and in order: each nanosecond is that of one sample, of that time or near to it. Without
+//! a sample it is at the construct. So the sums over all paths are those of the ledger; samples give the location,
+//! not the duration.
 //!
 //! Threads that are not workers are outside the ledger: their time is that of their samples.
 
 use super::contexts::Contexts;
-use super::sampled::{Placed, add_samples};
+use super::part::Amount;
+use super::sampled::Placed;
 use super::waits::{Begun, marker_of, place_of};
 use rustc_hash::FxHashMap;
 use taskscope_event::models::samples::flag;
 use taskscope_execution::samples::Sample;
 use taskscope_execution::{Execution, Group, OffCpu, Place, Section, Span, State, ThreadIndex, ThreadKind};
-use taskscope_profile::{Frame, Marker, Metric, NodeId, Profile, Tree};
+use taskscope_profile::{Frame, Marker, Metric, NodeId, Tree};
 
 /// Adds the time of all paths. Returns whether it is that of the samples, and the nanoseconds of samples of
 /// threads that are not workers. Without samples no time by path is known.
 pub fn add_times(contexts: &mut Contexts<'_>, tree: &mut Tree, placed: &[Placed]) -> (bool, u64) {
-    let execution = contexts.execution;
+    let (execution, part) = (contexts.execution, contexts.part);
     let rows = &execution.samples.rows;
-    let counts = |sample: &&Sample| execution.is_selected(sample.thread);
-    // A part may be too short for a sample.
-    let all = &execution.whole().samples.rows;
-    if !all.iter().any(|sample| counts(&sample)) {
+    if !rows.iter().any(|sample| part.has_thread(sample.thread)) {
         return (false, 0);
     }
-    let is_time_sampled = all.iter().any(|sample| sample.flags & flag::CPU_TIME != 0);
+    let is_time_sampled = rows.iter().any(|sample| sample.flags & flag::CPU_TIME != 0);
     let in_ledger = |thread: ThreadIndex| {
         let row = &execution.threads[thread.index()];
-        !is_time_sampled && row.worker && row.selected && row.kind != ThreadKind::Cpu
+        !is_time_sampled && row.worker && part.has_thread(thread) && row.kind != ThreadKind::Cpu
     };
     let mut other_threads_ns = 0_u64;
+    let counts = |sample: &Sample| part.has_thread(sample.thread) && part.has(sample.at);
     for (sample, placed) in rows.iter().zip(placed).filter(|(sample, _)| counts(sample)) {
         if !in_ledger(sample.thread) {
             other_threads_ns = u64::saturating_add(other_threads_ns, sample.weight_ns);
@@ -46,25 +46,33 @@ pub fn add_times(contexts: &mut Contexts<'_>, tree: &mut Tree, placed: &[Placed]
             }
         }
     }
-    let whole = WholeRun::of(contexts);
     let mut waits = Waits::default();
     for thread in (0..execution.threads.len()).map(|index| ThreadIndex(index as u32)) {
         if in_ledger(thread) {
-            add_thread(contexts, tree, placed, thread, whole.as_ref(), &mut waits);
+            add_thread(contexts, tree, placed, thread, &mut waits);
         }
     }
-    let of_wait = |(_, placed): &(&Sample, &Placed)| placed.state.is_some_and(|(state, _)| state.is_wait());
-    for (sample, placed) in rows.iter().zip(placed).filter(of_wait) {
-        if let Some(wait) = placed.state.and_then(|(_, node)| waits.get_mut(&node)) {
-            wait.samples.push((placed.node, None, sample.weight_ns));
+    // A wait has samples of several threads.
+    let mut of_waits: Vec<(u64, NodeId, Share)> = rows
+        .iter()
+        .zip(placed)
+        .filter_map(|(sample, placed)| {
+            let (_, node) = placed.state.filter(|(state, _)| state.is_wait())?;
+            Some((sample.at, node, (placed.node, None, sample.weight_ns)))
+        })
+        .collect();
+    of_waits.sort_by_key(|(at, ..)| *at);
+    for (_, node, share) in of_waits {
+        if let Some(wait) = waits.get_mut(&node) {
+            wait.samples.push(share);
         }
     }
     let mut nodes: Vec<NodeId> = waits.keys().copied().collect();
     nodes.sort_unstable();
     for node in nodes {
         let wait = &waits[&node];
-        for (metric, ns) in [(Metric::WAITING, wait.ns), (Metric::OUT_OF_CPU, wait.off_ns)] {
-            apportion(tree, ns, &wait.samples, (node, Some(metric)), Some(metric));
+        for (metric, amount) in [(Metric::WAITING, wait.on_cpu), (Metric::OUT_OF_CPU, wait.off_cpu)] {
+            apportion(tree, amount, &wait.samples, (node, Some(metric)), Some(metric));
         }
     }
     (is_time_sampled, if is_time_sampled { 0 } else { other_threads_ns })
@@ -75,27 +83,26 @@ type Waits = FxHashMap<NodeId, Wait>;
 
 #[derive(Default)]
 struct Wait {
-    ns: u64,
-    /// Meanwhile without a CPU.
-    off_ns: u64,
+    on_cpu: Amount,
+    off_cpu: Amount,
+    /// In the order of time.
     samples: Vec<Share>,
 }
 
 /// A node, the metric of the part of its time, and the weight.
 type Share = (NodeId, Option<Metric>, u64);
 
-/// A thread's samples in one state at one place, and the time there.
+/// A thread's samples in one state at one place, in the order of time, and the time there.
 #[derive(Default)]
 struct Stay {
     samples: Vec<Share>,
     blocked: Vec<Share>,
     off: Vec<Share>,
-    ns: u64,
-    blocked_ns: u64,
-    off_ns: u64,
+    on_cpu: Amount,
+    blocked_time: Amount,
+    off_cpu: Amount,
     /// The node of time without a sample.
     construct: Option<NodeId>,
-    division: Division,
 }
 
 /// Time by state and place.
@@ -105,134 +112,63 @@ type Stays = FxHashMap<(State, Place), Stay>;
 /// one.
 const APART: [Metric; 3] = [Metric::RUNTIME, Metric::BLOCKED, Metric::OUT_OF_CPU];
 
-/// The shares of [`APART`] in a thread's time in one state at one place, by the samples of the whole run: so they are the
-/// same for each nanosecond, and times of parts add up.
-#[derive(Clone, Copy, Default)]
-struct Division {
-    /// Weight of the samples with each metric.
-    apart: [u128; APART.len()],
-    /// Weight of all samples.
-    all: u128,
-    /// Nanoseconds before the part of the run.
-    before_ns: u64,
-}
-
-impl Division {
-    fn of(samples: &[Share]) -> Division {
-        let weigh = |shares: &mut dyn Iterator<Item = &Share>| -> u128 {
-            shares.map(|(.., weight)| u128::from(*weight)).sum()
+impl Stay {
+    /// Its time on the CPU by the metrics of [`APART`], with the samples of each; last the rest.
+    fn apart(&self) -> Vec<(Amount, Vec<Share>, Option<Metric>)> {
+        let of = |metric: Option<Metric>| -> Vec<Share> {
+            let is_own = |own: Option<Metric>| own.filter(|own| APART.contains(own)) == metric;
+            self.samples.iter().filter(|(_, own, _)| is_own(*own)).copied().collect()
         };
-        let of_metric = |metric| weigh(&mut samples.iter().filter(|(_, own, _)| *own == Some(metric)));
-        Division { apart: APART.map(of_metric), all: weigh(&mut samples.iter()), before_ns: 0 }
-    }
-
-    /// The parts of [`APART`] of the `ns` nanoseconds of the part.
-    fn parts(&self, ns: u64) -> [u64; APART.len()] {
-        let (before, mut upto) = (self.until(self.before_ns), self.until(self.before_ns + ns));
-        upto.iter_mut().zip(before).for_each(|(upto, before)| *upto -= before);
-        upto
-    }
-
-    /// The parts of [`APART`] of the first `ns` nanoseconds. Each metric has its share of the nanoseconds that those before it
-    /// leave, so one nanosecond more is added to one of them, or to the rest.
-    fn until(&self, ns: u64) -> [u64; APART.len()] {
-        // Keeps products within 128 bits.
-        let spare = (128 - self.all.leading_zeros()).saturating_sub(63);
-        let (mut left_ns, mut left) = (ns, (self.all >> spare).max(1));
-        self.apart.map(|own| {
-            let own = own >> spare;
-            let share = (u128::from(left_ns) * own).checked_div(left).unwrap_or(0) as u64;
-            left_ns -= share;
-            left -= own;
-            share
-        })
+        let metrics = APART.into_iter().map(Some).chain([None]);
+        let (metrics, shares): (Vec<_>, Vec<_>) = metrics.map(|metric| (metric, of(metric))).unzip();
+        let weigh = |shares: &Vec<Share>| shares.iter().map(|(.., weight)| u128::from(*weight)).sum();
+        let weights: Vec<u128> = shares.iter().map(weigh).collect();
+        let amounts = self.on_cpu.classes(&weights).into_iter();
+        amounts.zip(shares).zip(metrics).map(|((amount, shares), metric)| (amount, shares, metric)).collect()
     }
 }
 
-/// Whether a thread in this state has no CPU, or is blocked.
-fn is_away(state: State) -> bool {
-    state.group() == Group::Off || state == State::Blocked
-}
-
-/// The run of which an execution is a part.
-struct WholeRun<'e> {
-    contexts: Contexts<'e>,
-    placed: Vec<Placed>,
-    /// Begin of the part.
-    begin: u64,
-}
-
-impl<'e> WholeRun<'e> {
-    fn of(contexts: &Contexts<'e>) -> Option<WholeRun<'e>> {
-        let (begin, end) = contexts.execution.part_of_time();
-        if (begin, end) == (0, u64::MAX) {
-            return None;
-        }
-        let mut profile = Profile::default();
-        let mut whole = contexts.of_whole(&mut profile);
-        let placed = add_samples(&mut whole, &mut profile.tree);
-        Some(WholeRun { contexts: whole, placed, begin })
-    }
-
-    /// Hands over how a thread's time is divided.
-    fn divide(&self, thread: ThreadIndex, stays: &mut Stays) {
-        let execution = self.contexts.execution;
-        for (key, stay) in stays_of(&self.contexts, &self.placed, thread) {
-            stays.entry(key).or_default().division = stay.division;
-        }
-        let before = execution.shown_spans_of_run(thread).take_while(|cut| cut.span.start < self.begin);
-        for cut in before.filter(|cut| !is_away(cut.span.section.state)) {
-            if let Some(stay) = stays.get_mut(&(cut.under, cut.span.section.place)) {
-                stay.division.before_ns += cut.span.end.min(self.begin) - cut.span.start;
-            }
-        }
-    }
-}
-
-/// Adds the time of a worker to its paths, its waits to `waits`.
+/// Adds the part's time of a worker to its paths, its waits to `waits`.
 fn add_thread(
     contexts: &mut Contexts<'_>,
     tree: &mut Tree,
     placed: &[Placed],
     thread: ThreadIndex,
-    whole: Option<&WholeRun<'_>>,
     waits: &mut Waits,
 ) {
-    let execution = contexts.execution;
+    let (execution, part) = (contexts.execution, contexts.part);
     let mut stays = stays_of(contexts, placed, thread);
-    if let Some(whole) = whole {
-        whole.divide(thread, &mut stays);
-    }
     let mut begun = Begun::default();
     for cut in execution.shown_spans_of_run(thread) {
-        let ns = cut.span.nanos();
-        let shown = cut.span.section.state;
+        let Span { start, end, section } = cut.span;
+        let shown = section.state;
         let is_off = shown.group() == Group::Off;
         // The section of the track, independent of preemption.
-        let span = Span { section: Section { state: cut.under, ..cut.span.section }, ..cut.span };
+        let span = Span { section: Section { state: cut.under, ..section }, ..cut.span };
         if let Some(marker) = marker_of(execution, &span.section) {
             let place = place_of(contexts, tree, marker, (thread, &span), &mut begun);
             let wait = waits.entry(tree.child(place, Frame::state(marker))).or_default();
-            *(if is_off { &mut wait.off_ns } else { &mut wait.ns }) += ns;
+            part.add(if is_off { &mut wait.off_cpu } else { &mut wait.on_cpu }, start, end);
             continue;
         }
         begun.works(&span);
         let is_blocked = shown == State::Blocked;
-        let of = |stay: &mut Stay| {
-            let sum = match (is_off, is_blocked) {
-                (true, _) => &mut stay.off_ns,
-                (_, true) => &mut stay.blocked_ns,
-                _ => &mut stay.ns,
-            };
-            *sum += ns;
-        };
         match stays.get_mut(&(cut.under, span.section.place)) {
             Some(stay) => {
-                of(stay);
+                let amount = match (is_off, is_blocked) {
+                    (true, _) => &mut stay.off_cpu,
+                    (_, true) => &mut stay.blocked_time,
+                    _ => &mut stay.on_cpu,
+                };
+                part.add(amount, start, end);
                 let construct = || contexts.of_section(tree, &span.section).1;
                 stay.construct = Some(stay.construct.unwrap_or_else(construct));
             }
             None => {
+                let ns = part.ns_of(start, end);
+                if ns == 0 {
+                    continue;
+                }
                 let (mut node, metric) = (contexts.of_section(tree, &span.section).1, work_in(cut.under));
                 if metric == Some(Metric::RUNTIME) {
                     node = tree.child(node, Frame::state(Marker::Runtime));
@@ -251,29 +187,20 @@ fn add_thread(
     for key in keys {
         let stay = &stays[&key];
         let Some(construct) = stay.construct else { continue };
-        let of = |metric: Option<Metric>| -> Vec<Share> {
-            let is_own = |own: Option<Metric>| own.filter(|own| APART.contains(own)) == metric;
-            stay.samples.iter().filter(|(_, own, _)| is_own(*own)).copied().collect()
-        };
-        let apart = APART.map(|metric| of(Some(metric)));
-        let (of_rest, parts) = (of(None), stay.division.parts(stay.ns));
-        let rest = stay.ns - parts.iter().sum::<u64>();
-        let set_apart =
-            parts.iter().zip(&apart).zip(APART).map(|((ns, shares), metric)| (*ns, shares, Some(metric)));
-        for (ns, shares, metric) in set_apart.chain([
-            (rest, &of_rest, None),
-            (stay.blocked_ns, &stay.blocked, Some(Metric::BLOCKED)),
-            (stay.off_ns, &stay.off, Some(Metric::OUT_OF_CPU)),
-        ]) {
+        let away = [
+            (stay.blocked_time, stay.blocked.clone(), Some(Metric::BLOCKED)),
+            (stay.off_cpu, stay.off.clone(), Some(Metric::OUT_OF_CPU)),
+        ];
+        for (amount, shares, metric) in stay.apart().into_iter().chain(away) {
             let is_work = metric.is_none() || metric == Some(Metric::RUNTIME);
-            let shares = if shares.is_empty() && !is_work { &stay.samples } else { shares };
+            let shares = if shares.is_empty() && !is_work { &stay.samples } else { &shares };
             let place = || match metric {
                 Some(Metric::RUNTIME) => tree.child(construct, Frame::state(Marker::Runtime)),
                 _ => construct,
             };
             let place = shares.first().map_or_else(place, |(node, ..)| *node);
             let own = shares.first().map_or(work_in(key.0), |(_, own, _)| *own);
-            apportion(tree, ns, shares, (place, metric.or(own)), metric);
+            apportion(tree, amount, shares, (place, metric.or(own)), metric);
         }
     }
 }
@@ -324,7 +251,6 @@ fn stays_of(contexts: &Contexts<'_>, placed: &[Placed], thread: ThreadIndex) -> 
         stay.samples = all.map(|(node, _, ns)| (*node, work_in(*state), *ns)).collect();
     }
     stays.retain(|_, stay| !stay.samples.is_empty());
-    stays.values_mut().for_each(|stay| stay.division = Division::of(&stay.samples));
     stays
 }
 
@@ -350,30 +276,22 @@ fn parts_of(execution: &Execution, sample: &Sample, placed: &Placed) -> Vec<(Met
     }
 }
 
-/// Divides `owed` among `shares` by their weight, in whole nanoseconds that sum to it; without any weight it is at
+/// Divides the part of an amount among `shares`, each nanosecond to one of them, in their order; without any weight it is at
 /// `place`. A metric that is given here is that of all shares.
 fn apportion(
     tree: &mut Tree,
-    owed: u64,
+    amount: Amount,
     shares: &[Share],
     place: (NodeId, Option<Metric>),
     metric: Option<Metric>,
 ) {
-    let total: u128 = shares.iter().map(|(.., weight)| u128::from(*weight)).sum();
-    if total == 0 {
-        return add(tree, place.0, place.1, owed);
+    let weights: Vec<u64> = shares.iter().map(|(.., weight)| *weight).collect();
+    if weights.iter().all(|weight| *weight == 0) {
+        return add(tree, place.0, place.1, amount.ns);
     }
-    let (mut running, mut given) = (0_u128, 0_u64);
-    for (node, own, weight) in shares {
-        running += u128::from(*weight);
-        // Neither is more than 64 bits, so the product is not more than 128.
-        let until = (running.min(u64::MAX.into()) * u128::from(owed) / total.min(u64::MAX.into())) as u64;
-        let until = until.min(owed);
-        add(tree, *node, metric.or(*own), until - given);
-        given = until;
+    for ((node, own, _), ns) in shares.iter().zip(amount.in_order(&weights)) {
+        add(tree, *node, metric.or(*own), ns);
     }
-    let rest = owed - given;
-    add(tree, place.0, place.1, rest);
 }
 
 /// Adds time that is also that of a metric.
@@ -395,25 +313,4 @@ fn off_cpu(execution: &Execution, sample: &Sample) -> (u64, u64) {
         met.map(|off| off.end.min(until) - off.start.max(from)).sum()
     };
     (inside(execution.blocked_of(sample.thread)), inside(execution.off_cpu_of(sample.thread)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The first 32 nanoseconds of a state, and each further one.
-    #[test]
-    fn each_nanosecond_has_one_metric() {
-        for weights in [[10, 1, 21], [1, 1, 1], [0, 7, 0], [13, 0, 19]] {
-            let division = Division { apart: weights, all: 32, before_ns: 0 };
-            assert_eq!(division.parts(32).map(u128::from), weights);
-            let mut sums = [0; APART.len()];
-            for before_ns in 0..32 {
-                let parts = Division { before_ns, ..division }.parts(1);
-                assert!(parts.iter().sum::<u64>() <= 1, "{weights:?} {before_ns}");
-                sums.iter_mut().zip(parts).for_each(|(sum, ns)| *sum += u128::from(ns));
-            }
-            assert_eq!(sums, weights);
-        }
-    }
 }

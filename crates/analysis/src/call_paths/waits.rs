@@ -77,8 +77,8 @@ pub fn place_of(
 
 /// Adds the time taken by all waits, and the time given to holders and children.
 pub fn add_waits(contexts: &mut Contexts<'_>, tree: &mut Tree) {
-    let execution = contexts.execution;
-    for (thread, _) in execution.selected_workers() {
+    let (execution, part) = (contexts.execution, contexts.part);
+    for thread in part.workers() {
         let mut begun = Begun::default();
         for span in execution.cut_spans_of_run(thread).map(|cut| cut.span) {
             let Some(marker) = marker_of(execution, &span.section) else {
@@ -87,28 +87,32 @@ pub fn add_waits(contexts: &mut Contexts<'_>, tree: &mut Tree) {
             };
             let place = place_of(contexts, tree, marker, (thread, &span), &mut begun);
             let node = tree.child(place, Frame::state(marker));
-            tree.add(node, Metric::taken(marker), span.end - span.start);
+            let ns = part.ns_of(span.start, span.end);
+            tree.add(node, Metric::taken(marker), ns);
             // A device works for the construct that waits for it.
             if marker == Marker::Target {
-                tree.add(place, Metric::given(marker), span.end - span.start);
+                tree.add(place, Metric::given(marker), ns);
             }
         }
     }
-    split_lock_waits(execution, |part| {
-        let Some(marker) = marker_of(execution, &part.section) else { return };
-        let node = match part.holder {
+    split_lock_waits(execution, |wait| {
+        let Some(marker) = marker_of(execution, &wait.section) else { return };
+        let asked = part.within(wait.start, wait.end).filter(|_| part.has_thread(wait.thread));
+        let Some((start, end)) = asked else { return };
+        let node = match wait.holder {
             Some(hold) => {
                 let context = contexts.around_hold(tree, &hold);
                 contexts.at_call(tree, context, hold.site, (hold.thread, hold.start))
             }
             None => tree.child(ROOT, Frame::state(Marker::Nobody)),
         };
-        tree.add(node, Metric::given(marker), part.ns);
+        let taken_by_system_ns = execution.system_ns(wait.thread, start, end);
+        tree.add(node, Metric::given(marker), end - start - taken_by_system_ns);
     });
     let waits_for_group = |span: &Span| span.section.state == State::Taskgroup;
-    let groups: FxHashSet<Creator> = execution
-        .selected_workers()
-        .flat_map(|(thread, _)| {
+    let groups: FxHashSet<Creator> = part
+        .workers()
+        .flat_map(|thread| {
             let waits = execution.cut_spans_of_run(thread).map(|cut| cut.span).filter(waits_for_group);
             waits.map(move |span| creator_of(span.section.task, thread, span.section.region))
         })
@@ -116,7 +120,7 @@ pub fn add_waits(contexts: &mut Contexts<'_>, tree: &mut Tree) {
     let (children, members) = lives_by_creator(execution, &groups);
     let awaited = Awaited::of(contexts);
     let childless = Running::default();
-    for (thread, _) in execution.selected_workers() {
+    for thread in part.workers() {
         for span in execution.cut_spans_of_run(thread).map(|cut| cut.span) {
             let marker = match span.section.state {
                 State::Taskwait | State::Taskyield => Marker::Taskwait,

@@ -51,7 +51,7 @@ impl ShownRun {
     pub fn of(session: Session) -> (ShownRun, Option<CallTree>) {
         let (analysis, problems) = taskscope_analysis::analyse(&session.execution);
         let numbers = RunNumbers::of_session(&session, &analysis);
-        let has_samples = !session.execution.samples.rows.is_empty();
+        let has_samples = !session.execution.whole().samples.rows.is_empty();
         let tree = has_samples.then(|| crate::CallPaths::of_session(&session, TaskContext::Creation).tree);
         (ShownRun { page: Page::without_path(session, &analysis, &problems), numbers }, tree)
     }

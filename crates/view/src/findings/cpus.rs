@@ -58,11 +58,14 @@ fn name_alone(finding: &mut NamedFinding, session: &Session, cpus: &CpuTime) {
 
 /// The path of most samples of threads that ran while too few others had work, and the number of these samples.
 fn path_of_alone(session: &Session, cpus: &CpuTime) -> (HotPath, u64) {
-    let mut execution = session.execution.clone();
+    // The times are of the part and of selected threads, so the samples in them are, too.
+    let mut execution = session.execution.whole().clone();
     execution.samples.rows.retain(|sample| {
         let key = (sample.thread, sample.at);
         let next = cpus.alone.partition_point(|(thread, _, until)| (*thread, *until) < key);
-        cpus.alone.get(next).is_some_and(|(thread, from, _)| *thread == key.0 && *from <= key.1)
+        let is_alone =
+            cpus.alone.get(next).is_some_and(|(thread, from, _)| *thread == key.0 && *from <= key.1);
+        is_alone && session.execution.is_selected(sample.thread)
     });
     let paths = CallPaths::of_execution(session, &execution, TaskContext::Creation);
     let tree = paths.tree.without_runtime();

@@ -128,7 +128,7 @@ pub struct Page {
 /// The report, with call paths if samples were taken.
 fn report_with_paths(session: &Session, analysis: &Analysis, problems: &[Problem]) -> Report {
     let mut report = crate::report_json(session, analysis, problems);
-    if !session.execution.samples.rows.is_empty() {
+    if !session.execution.whole().samples.rows.is_empty() {
         let paths = CallPaths::of_session(session, TaskContext::Creation);
         report.call_paths = Some(paths.tables(&TableOptions::whole(false, None, TOP_PATHS)));
     }
