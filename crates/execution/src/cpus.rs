@@ -180,16 +180,19 @@ impl CpuFacts {
         self.stopped.iter().fold(0, |sum, (start, end)| sum.saturating_add(end.saturating_sub(*start)))
     }
 
-    /// The total use over the time in which it is known; `None` without such a time.
+    /// The total use over the time in which it is known; `None` without such a time. It is at most all of the time: sums that were
+    /// read later than the clock have more.
     pub fn load(&self) -> Option<CpuLoad> {
         let (first, rest) = self.loads.split_first()?;
-        Some(rest.iter().fold(*first, |sum, load| CpuLoad {
+        let sum = rest.iter().fold(*first, |sum, load| CpuLoad {
             start: sum.start,
             end: load.end,
             busy_ns: sum.busy_ns.saturating_add(load.busy_ns),
             stolen_ns: sum.stolen_ns.saturating_add(load.stolen_ns),
             own_ns: sum.own_ns.saturating_add(load.own_ns),
-        }))
+        });
+        let time_ns = sum.end.saturating_sub(sum.start).saturating_mul(self.allowed.len().max(1) as u64);
+        Some(CpuLoad { busy_ns: sum.busy_ns.min(time_ns), ..sum })
     }
 }
 
@@ -225,5 +228,7 @@ mod tests {
         facts.loads = vec![load(0, 5), load(10, 7)];
         let all = facts.load().unwrap();
         assert_eq!((facts.millicpus(), all.start, all.end, all.others_ns()), (1500, 0, 20, 18));
+        facts.loads[1].busy_ns = 1000;
+        assert_eq!(facts.load().unwrap().busy_ns, 80);
     }
 }

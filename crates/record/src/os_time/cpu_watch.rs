@@ -10,6 +10,9 @@ use taskscope_event::models::system;
 /// Interval between two readings of others' CPU use and of throttling: files that the kernel generates on
 /// each read.
 const PERIOD: Duration = Duration::from_millis(200);
+/// Maximum duration of a reading, half of the kernel's tick: if the reading thread had no CPU meanwhile, times and sums are not of
+/// one moment.
+const MAX_READING_NS: u64 = 5_000_000;
 
 #[derive(Default)]
 pub(super) struct CpuWatch {
@@ -86,8 +89,10 @@ impl CpuWatch {
         }
         let cgroups = self.cgroups.get_or_insert_with(Cgroups::of_process);
         let (quota, throttled) = (cgroups.quota(), cgroups.throttled());
+        let before = clock::kernel_ns();
         let time = self.mask.as_ref().and_then(CpuTime::of);
         let now = clock::kernel_ns();
+        let time = time.filter(|_| now.saturating_sub(before) <= MAX_READING_NS);
         let at = now.to_le_bytes();
         if let Some(new) = changed(&mut self.quota, quota) {
             let millicpus = new.millicpus.to_le_bytes();
