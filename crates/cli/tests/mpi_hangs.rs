@@ -17,7 +17,8 @@ fn hang_of(mpi: Mpi, here: &Path, program: &Path, mode: &str, waits: usize) -> V
     command.args(["-o", mode, "--", mpi.launcher, "-n", &RANKS.to_string()]).arg(program).arg(mode);
     let mut child = permit(&mut command).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let begin = Instant::now();
-    let recorded = if mode == "start" { waits } else { RANKS };
+    // A rank that does not start MPI has a team.
+    let recorded = if mode == "start" { waits + 2 } else { RANKS };
     let mut found = Value::Null;
     while found.is_null() && begin.elapsed() < Duration::from_secs(600) {
         std::thread::sleep(Duration::from_millis(300));
@@ -173,6 +174,8 @@ fn a_start_that_never_ends_names_the_rank_that_does_not_come() {
         );
         let text = finding["text"].as_str().unwrap();
         assert!(text.contains("rank 0 ") && text.contains("for MPI_Init_thread by rank 1"), "{text}");
+        // Its threads are recorded, though it calls no function of MPI.
+        assert!(!text.contains("not in the trace") && text.contains("serial code"), "{text}");
     }
 }
 

@@ -110,13 +110,16 @@ static void group(void) {
   MPI_Comm_create_group(MPI_COMM_WORLD, both, 0, &made);
 }
 
-/* Rank 1, as its launcher calls it, never starts MPI. */
+/* Rank 1, as its launcher calls it, runs a team and never starts MPI. */
 static void stays_away(void) {
   const char *names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK"};
   for (int i = 0; i < 2; i++)
-    if (getenv(names[i]) && atoi(getenv(names[i])) == 1)
+    if (getenv(names[i]) && atoi(getenv(names[i])) == 1) {
+#pragma omp parallel num_threads(2)
+      usleep(1);
       for (;;)
         pause();
+    }
 }
 
 /* The same receives by the first threads of teams, for which the others wait. */
