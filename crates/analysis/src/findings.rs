@@ -6,11 +6,12 @@ use crate::entries::Entries;
 use crate::grain::{Grain, Grains};
 use crate::hang::{Hang, Needed};
 use crate::late_process::LateProcess;
+use crate::serial_code::{ends_threads, is_serial};
 use crate::state_places::SumsByPlace;
 use crate::states::StateLedger;
 use crate::task_types::TaskType;
 use crate::teams::Worksharing;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use taskscope_execution::{
     Blamed, Cause, CpuShortage, Execution, Group, NO_TIME, Pattern, Place, PlaceKind, Section, Span, Starts,
@@ -130,6 +131,8 @@ pub(crate) struct Facts<'e> {
     unsure_ns: u64,
     /// From the begin of the first task to the end of the last one, if CPUs that are workers wait mostly outside of it.
     lacks_tasks_outside: Option<(u64, u64)>,
+    /// Places of serial code that is blocked mostly while the runtime ends its threads.
+    ends_threads: FxHashSet<Place>,
 }
 
 /// The blame for a loss.
@@ -164,6 +167,7 @@ impl<'e> Facts<'e> {
             has_sections: ledger.causes.iter().any(|row| row.state.group() == Group::Runtime),
             lacks_tasks_outside: time_of_tasks(execution)
                 .filter(|time| lacks_tasks(execution, *time, charges)),
+            ends_threads: ends_threads(execution, ledger),
         }
     }
 
@@ -390,6 +394,8 @@ pub(crate) fn findings(
                 Cause::Unknown if state == State::NoSubsystem && !facts.has_sections => {
                     Some(Pattern::NoSections)
                 }
+                Cause::Blocked if facts.ends_threads.contains(&row.place) => Some(Pattern::ThreadsEnd),
+                Cause::Blocked if is_serial(row.place) => Some(Pattern::BlockedSerial),
                 _ => None,
             };
             let starting_ns = in_start.get(&(state, row.place)).min(ns);

@@ -35,6 +35,7 @@ mod path_lines;
 pub mod pop;
 mod radix;
 pub mod replay;
+mod serial_code;
 mod short_teams;
 pub mod slo;
 pub mod span;

@@ -90,12 +90,13 @@ impl Cause {
     }
 }
 
-/// The texts that determine the remedy for a loss: those of its pattern; for waiting those of the blamed
-/// code; otherwise those of its cause.
+/// The texts that determine the remedy for a loss: those of its pattern; for waiting, and for a rank that comes late to the start
+/// of its job, those of the blamed code; otherwise those of its cause.
 pub const fn deciding(pattern: Option<Pattern>, cause: Cause, blamed: Blamed) -> &'static Text {
     match pattern {
         Some(pattern) => pattern.text(),
         None if cause.is_in(Cause::Wait) || matches!(cause, Cause::Runtime) => blamed.text(),
+        None if matches!((cause, blamed), (Cause::MpiStart, Blamed::Rank)) => blamed.text(),
         None => cause.text(),
     }
 }

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Write;
 use taskscope_analysis::Analysis;
-use taskscope_cause::{Cause, Runtime, State, deciding};
+use taskscope_cause::{Cause, Runtime, State};
 use taskscope_session::Session;
 
 /// Characters of a line of text.
@@ -154,12 +154,13 @@ impl Explained {
     ) -> Explained {
         let row = finding_row(finding.clone(), trace);
         let has_advice = row.hang.as_ref().is_some_and(|hang| !hang.advice.is_empty());
-        let decides = deciding(finding.pattern, finding.cause, finding.blamed).name;
-        let pattern = finding.pattern.map(Explanation::of_pattern);
+        let decides = finding.deciding().name;
+        let shape = finding.pattern.map(Explanation::of_pattern);
+        let shape = shape.or_else(|| finding.absence().map(Explanation::of_cause));
         let parts = [Explanation::of_cause(finding.cause), Explanation::of_blamed(finding.blamed)];
         let mut has_helps = has_advice;
         let mut names = Vec::new();
-        for part in pattern.into_iter().chain(parts) {
+        for part in shape.into_iter().chain(parts) {
             let helps = !has_helps && part.name == decides;
             has_helps |= helps;
             let mut name = ExplainedName::of(&part, helps);

@@ -1,7 +1,7 @@
 //! A finding with a named place.
 
 use taskscope_analysis::{ByState, Confidence, Grain, LateProcess, Tie, Worksharing};
-use taskscope_cause::{Blamed, Cause, Pattern};
+use taskscope_cause::{Blamed, Cause, Pattern, Text, deciding};
 use taskscope_execution::{Group, ObjectIndex, Place, SiteIndex, State};
 
 /// A finding with a named place; findings of one name are merged.
@@ -78,6 +78,21 @@ impl NamedFinding {
     /// The time of the runtime itself, or of the start of MPI, in a finding of it; waits are the rest.
     pub(crate) fn own_ns(&self) -> u64 {
         self.victims.of_group(Group::Runtime) + self.victims.of_group(Group::Start)
+    }
+
+    /// The cause `wait.start` or `wait.end` if workers were absent in most of the lost time, and no code is blamed.
+    pub(crate) fn absence(&self) -> Option<Cause> {
+        let is_mostly = |state| self.victims.get(state) > self.ns / 2;
+        match (self.pattern, self.cause, self.blamed) {
+            (None, Cause::Wait, Blamed::Nobody) if is_mostly(State::NotStarted) => Some(Cause::WaitStart),
+            (None, Cause::Wait, Blamed::Nobody) if is_mostly(State::Ended) => Some(Cause::WaitEnd),
+            _ => None,
+        }
+    }
+
+    /// The texts that determine the remedy.
+    pub(crate) fn deciding(&self) -> &'static Text {
+        self.absence().map_or_else(|| deciding(self.pattern, self.cause, self.blamed), Cause::text)
     }
 
     /// A finding without evidence, sentence and remedy.

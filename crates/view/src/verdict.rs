@@ -4,7 +4,7 @@ use crate::findings::Whose;
 use crate::format::{Unit, percent, time};
 use crate::named_finding::NamedFinding;
 use crate::names::rank_or_process;
-use taskscope_cause::{Blamed, Cause, Pattern, Runtime, State, deciding};
+use taskscope_cause::{Blamed, Cause, Pattern, Runtime, State};
 
 /// Default share of capacity below which findings are summed in one line.
 pub const FLOOR: f64 = 0.01;
@@ -18,20 +18,8 @@ const VICTIM_PERCENT: u64 = 5;
 
 /// The advice: one sentence, in the runtime's terms if available.
 pub(crate) fn remedy(finding: &NamedFinding, runtime: Option<Runtime>) -> &'static str {
-    let text = match absence(finding) {
-        Some(cause) => cause.text(),
-        None => deciding(finding.pattern, finding.cause, finding.blamed),
-    };
+    let text = finding.deciding();
     first_sentence(runtime.and_then(|runtime| text.advice_for(runtime)).unwrap_or(text.helps))
-}
-
-/// The cause of the absence of workers without anybody to blame, if the loss is mostly that: no task was too small for them.
-fn absence(finding: &NamedFinding) -> Option<Cause> {
-    let is_mostly = |state| finding.victims.get(state) > finding.ns / 2;
-    let is_absence =
-        finding.blamed == Blamed::Nobody && finding.pattern.is_none() && finding.cause.is_in(Cause::Wait);
-    let causes = [(State::NotStarted, Cause::WaitStart), (State::Ended, Cause::WaitEnd)];
-    causes.into_iter().find(|(state, _)| is_absence && is_mostly(*state)).map(|(_, cause)| cause)
 }
 
 /// A text up to its first full stop that ends a sentence; settings have full stops in their names.
@@ -96,6 +84,8 @@ fn subject(finding: &NamedFinding) -> String {
         }
         (Some(Pattern::TooFine), _) => format!("tasks that are too small: {}", finding.place),
         (Some(Pattern::NoTasks), _) => "time before the first task and after the last one".to_owned(),
+        (Some(Pattern::HandOver), _) => at("waking threads"),
+        (Some(Pattern::ThreadsEnd), _) => "the end of the runtime's threads".to_owned(),
         (Some(Pattern::OutsideTeam), _) => match finding.place.as_str() {
             "" => "workers outside of a team".to_owned(),
             place => format!("workers outside of the team that runs {place}"),
@@ -140,7 +130,11 @@ fn subject(finding: &NamedFinding) -> String {
             "activities that are not recorded".to_owned()
         }
         (_, Blamed::Nobody) if finding.cause == Cause::Lock => at("waiting for a lock"),
-        (_, Blamed::Nobody) => at("waiting while no worker runs code"),
+        (_, Blamed::Nobody) => match finding.absence() {
+            Some(Cause::WaitStart) => at("workers that had not started"),
+            Some(_) => at("workers that had ended"),
+            None => at("waiting while no worker runs code"),
+        },
     }
 }
 
@@ -242,8 +236,9 @@ mod tests {
             finding.victims.add(State::Barrier, 100 - absent);
             remedy(&finding, Some(Runtime::OpenMp))
         };
-        assert_eq!(remedy_of(State::NotStarted, 60), first_sentence(Cause::WaitStart.text().helps));
-        assert_eq!(remedy_of(State::Ended, 60), first_sentence(Cause::WaitEnd.text().helps));
+        let advice_on = |cause: Cause| first_sentence(cause.text().advice_for(Runtime::OpenMp).unwrap());
+        assert_eq!(remedy_of(State::NotStarted, 60), advice_on(Cause::WaitStart));
+        assert_eq!(remedy_of(State::Ended, 60), advice_on(Cause::WaitEnd));
         for (state, absent) in [(State::NotStarted, 40), (State::Idle, 60)] {
             assert!(remedy_of(state, absent).starts_with("Use larger tasks"));
         }

@@ -271,6 +271,10 @@ pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
         (Some(Pattern::NoTasks), _) => {
             format!("{workers} have no task: none has begun, or all have ended")
         }
+        (Some(Pattern::ThreadsEnd), _) => {
+            let place = if has_place { format!(": {place}") } else { String::new() };
+            format!("threads are blocked while the runtime ends its threads{place}")
+        }
         (Some(Pattern::OutsideTeam), _) => {
             format!("{workers} are not, or not yet, in the team that runs {place}")
         }
@@ -347,13 +351,12 @@ pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
                 false => "whether they had CPUs is not known",
             };
             let place = if has_place { format!(": {place}") } else { String::new() };
-            let is_mostly = |state| finding.victims.get(state) > finding.ns / 2;
-            if is_mostly(State::NotStarted) {
-                format!("{workers} had not started, and none of them ran code{place}")
-            } else if is_mostly(State::Ended) {
-                format!("{workers} had ended, and none of them ran code{place}")
-            } else {
-                format!("{workers} wait while none of them runs code ({reason}){place}")
+            match finding.absence() {
+                Some(Cause::WaitStart) => {
+                    format!("{workers} had not started, and none of them ran code{place}")
+                }
+                Some(_) => format!("{workers} had ended, and none of them ran code{place}"),
+                None => format!("{workers} wait while none of them runs code ({reason}){place}"),
             }
         }
     }

@@ -4,6 +4,8 @@
 //! All are [`NamedFinding`]s with the same sentences, so that text, JSON and `explain` show them alike. They
 //! differ in the total that they are shares of ([`Whose`]).
 
+#[cfg(test)]
+mod advice_list;
 mod cpus;
 mod paths;
 mod profile;

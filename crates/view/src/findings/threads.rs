@@ -223,7 +223,10 @@ impl Rows {
                 }
             }
             (WaitMeaning::HandedOver, _) => {
-                self.plain((Cause::Wait, Blamed::Nobody), State::Blocked, Confidence::Medium, ns);
+                let row = self.plain((Cause::Wait, Blamed::Nobody), State::Blocked, Confidence::Medium, ns);
+                if let Some(row) = row {
+                    row.finding.pattern = Some(Pattern::HandOver);
+                }
             }
             (WaitMeaning::NoCpu, _) => {
                 self.plain((Cause::CpuNone, Blamed::System), State::OutOfCpu, Confidence::Medium, ns);
@@ -446,7 +449,7 @@ mod tests {
                 (Cause::WaitSignal, Blamed::Waker, None, 30),
                 (Cause::BlockedSleep, Blamed::Code, None, 20),
                 (Cause::Unknown, Blamed::Nobody, None, 11),
-                (Cause::Wait, Blamed::Nobody, None, 7),
+                (Cause::Wait, Blamed::Nobody, Some(Pattern::HandOver), 7),
                 (Cause::Blocked, Blamed::Code, None, 3),
             ]
         );

@@ -64,7 +64,8 @@ impl<'a> WaitRows<'a> {
             }
             LostTo::Bound(thread) => self.bound(loss, thread),
             LostTo::Handover => {
-                self.plain(loss, (Cause::Wait, Blamed::Nobody), State::Blocked, unsure);
+                let row = self.plain(loss, (Cause::Wait, Blamed::Nobody), State::Blocked, unsure);
+                row.finding.pattern = Some(Pattern::HandOver);
             }
             LostTo::Alone => {
                 self.plain(loss, (Cause::Wait, Blamed::Serial), State::Idle, self.sure);
@@ -89,10 +90,12 @@ impl<'a> WaitRows<'a> {
                 row.add(loss, None);
             }
             LostTo::TimedOut(of, call) => {
-                self.without_waker(loss, (of, call), "until the time limit of the call", self.sure);
+                let end = (Pattern::TimeLimit, "until the time limit of the call");
+                self.without_waker(loss, (of, call), end, self.sure);
             }
             LostTo::Outside(of, call) => {
-                self.without_waker(loss, (of, call), "which no thread of the program ends", unsure);
+                let end = (Pattern::Outside, "which no thread of the program ends");
+                self.without_waker(loss, (of, call), end, unsure);
             }
             LostTo::Blocked(of, call) => {
                 let cause = if of == kind::FILE { Cause::BlockedIo } else { Cause::BlockedSleep };
@@ -173,13 +176,14 @@ impl<'a> WaitRows<'a> {
         &mut self,
         loss: (u64, u64),
         (of, call): (u32, ThreadCall),
-        end: &str,
+        (pattern, end): (Pattern, &str),
         confidence: Confidence,
     ) {
         let place = self.words.blocked(of, call).place.unwrap_or_default();
         let object = kind_of_awaited(of).to_owned();
         let key = (Cause::Blocked, Blamed::Code, format!("{object} {end}"), place.clone());
         let row = self.row(key, (State::Blocked, place), confidence);
+        row.finding.pattern = Some(pattern);
         (row.object, row.by) = (object, end.to_owned());
         row.finding.waits.push(WaitsOf::In(call.site));
         row.add(loss, None);
@@ -254,66 +258,69 @@ impl Row {
             whose.name(),
             percent(*threads_ns, all_ns)
         );
-        finding.evidence = share.clone();
-        match (finding.cause, finding.blamed, finding.pattern) {
-            (Cause::Lock | Cause::WaitSync | Cause::WaitSignal, ..) => {
-                let preposition = if finding.cause == Cause::WaitSync { "in" } else { "for" };
-                finding.text = format!("{part} wait {preposition} {object}, {by}");
+        finding.evidence = match (finding.cause, finding.pattern) {
+            (Cause::Lock | Cause::WaitSync | Cause::WaitSignal, _) => {
                 places.sort_by_key(|(_, ns)| Reverse(*ns));
                 let shown =
                     places.iter().take(MAX_PLACES).map(|(place, ns)| format!("{place} {}", time(*ns)));
-                finding.evidence = format!("{share}; they wait in {}", shown.collect::<Vec<_>>().join(", "));
+                format!("{share}; they wait in {}", shown.collect::<Vec<_>>().join(", "))
             }
-            (Cause::BlockedSleep, ..) => {
-                // Of workers it is not known whether CPUs were unused meanwhile.
-                let unused = if whose == Whose::Threads { " while CPUs are unused" } else { "" };
-                finding.text = format!("{} sleep for {part}{unused}: {}", whose.name(), finding.place);
-            }
-            (Cause::BlockedIo, ..) => {
-                finding.text = format!("{part} wait for a device: {}", finding.place);
-            }
-            (Cause::Wait, Blamed::Serial, _) => {
-                finding.text = "CPUs are unused: only few threads have work".to_owned();
-            }
-            (Cause::CpuOversubscribed, _, Some(Pattern::Bound)) => {
-                finding.text = format!(
-                    "{part} without a CPU: threads are bound to CPUs {object}, which others of the program use"
-                );
-            }
-            (Cause::Wait, _, Some(Pattern::NoWork)) => {
-                finding.text =
-                    "no thread has work: all wait for requests, timers, input or other threads' ends"
-                        .to_owned();
-                // It is time of CPUs: that of the threads which end others' waits meanwhile explains nothing.
-                finding.evidence = String::new();
-            }
-            (Cause::Wait, ..) => {
-                finding.text =
-                    format!("{part} are between a wake or a free lock and the woken thread's next step");
-            }
-            (Cause::Blocked, ..) if !object.is_empty() => {
-                // Calls of a runtime have no site.
-                let place = match finding.place.as_str() {
-                    "" => String::new(),
-                    place => format!(" in {place}"),
-                };
-                let object = one(object);
-                finding.text = match by.is_empty() {
-                    true => {
-                        format!("{part} wait for {object}{place}; which thread ends the waits is not known")
-                    }
-                    false => format!("{part} wait for {object}{place}, {by}"),
-                };
-            }
-            (Cause::Blocked, ..) => {
-                finding.text = format!("{part} are blocked in calls that are not recorded");
-            }
-            (Cause::Unknown, ..) => {
-                finding.text = format!("{part} are not recorded: whether they ran is not known");
-            }
-            _ => finding.text = sentence(finding, source),
-        }
+            // It is time of CPUs: that of the threads which end others' waits meanwhile explains nothing.
+            (Cause::Wait, Some(Pattern::NoWork)) => String::new(),
+            _ => share,
+        };
+        let text = sentence_of_wait(finding, &part, whose, (object, by));
+        finding.text = text.unwrap_or_else(|| sentence(finding, source));
     }
+}
+
+/// The sentence of recorded waits: they take `part` of the time: the awaited object, and the words for their end. `None` for losses
+/// with the sentences of all recordings.
+pub(super) fn sentence_of_wait(
+    finding: &NamedFinding,
+    part: &str,
+    whose: Whose,
+    (object, by): (&str, &str),
+) -> Option<String> {
+    Some(match (finding.cause, finding.blamed, finding.pattern) {
+        (Cause::Lock | Cause::WaitSync | Cause::WaitSignal, ..) => {
+            let preposition = if finding.cause == Cause::WaitSync { "in" } else { "for" };
+            format!("{part} wait {preposition} {object}, {by}")
+        }
+        (Cause::BlockedSleep, ..) => {
+            // Of workers it is not known whether CPUs were unused meanwhile.
+            let unused = if whose == Whose::Threads { " while CPUs are unused" } else { "" };
+            format!("{} sleep for {part}{unused}: {}", whose.name(), finding.place)
+        }
+        (Cause::BlockedIo, ..) => format!("{part} wait for a device: {}", finding.place),
+        (Cause::Wait, Blamed::Serial, _) => "CPUs are unused: only few threads have work".to_owned(),
+        (Cause::CpuOversubscribed, _, Some(Pattern::Bound)) => {
+            format!(
+                "{part} without a CPU: threads are bound to CPUs {object}, which others of the program use"
+            )
+        }
+        (Cause::Wait, _, Some(Pattern::NoWork)) => {
+            "no thread has work: all wait for requests, timers, input or other threads' ends".to_owned()
+        }
+        (Cause::Wait, ..) => {
+            format!("{part} are between a wake or a free lock and the woken thread's next step")
+        }
+        (Cause::Blocked, ..) if !object.is_empty() => {
+            // Calls of a runtime have no site.
+            let place = match finding.place.as_str() {
+                "" => String::new(),
+                place => format!(" in {place}"),
+            };
+            let object = one(object);
+            match by {
+                "" => format!("{part} wait for {object}{place}; which thread ends the waits is not known"),
+                by => format!("{part} wait for {object}{place}, {by}"),
+            }
+        }
+        (Cause::Blocked, ..) => format!("{part} are blocked in calls that are not recorded"),
+        (Cause::Unknown, ..) => format!("{part} are not recorded: whether they ran is not known"),
+        _ => return None,
+    })
 }
 
 /// One awaited object of a kind, with its article.
