@@ -184,6 +184,10 @@ impl<F: FnMut(ChainPart)> Chains<'_, F> {
         if kind::has_holder(kind) {
             return self.follow_lock(wait, from, until);
         }
+        // A thread of the process may have ended such a wait.
+        let may_be_own = matches!(kind, kind::PIPE | kind::EVENT | kind::PIPE_ROOM..=kind::FILE_LOCK)
+            && !wait.is_of_others;
+        let is_open = (may_be_own || kind == kind::SLEEP) && wait.outcome == WaitOutcome::Open;
         match wait.waker {
             // It came last to a barrier itself.
             Some(waker) if waker.thread == wait.thread => {
@@ -198,12 +202,11 @@ impl<F: FnMut(ChainPart)> Chains<'_, F> {
                 self.follow_thread(waker.thread, tie, from, woken);
                 self.end_on_cpu(wait.thread, Root::Handover, woken, until);
             }
-            None if kind::is_blocking(kind) => {
+            None if kind::is_blocking(kind) && !is_open => {
                 let root = match kind {
                     kind::SLEEP => Root::Slept,
                     _ if wait.is_of_others => Root::Outside,
-                    // A thread of the process may have ended it.
-                    kind::PIPE | kind::EVENT | kind::PIPE_ROOM..=kind::FILE_LOCK => Root::NotKnown,
+                    _ if may_be_own => Root::NotKnown,
                     _ if wait.outcome == WaitOutcome::TimedOut => Root::TimedOut,
                     _ => Root::Outside,
                 };

@@ -7,6 +7,7 @@ use taskscope_event::models::samples::{self, flag};
 use crate::abi::Data;
 use crate::payload::two;
 use crate::profiling;
+use crate::sampler::blocking::OpenCall;
 use crate::sampler::code_map::{self, Owner};
 use crate::sampler::machine::{Registers, registers_here, stack_pointer_here};
 use crate::sampler::{OwnStack, is_active};
@@ -165,23 +166,31 @@ impl Moment<'_> {
         self.record_known_path_of_call(site, path);
     }
 
-    /// Records the path of the program's call into this library. Returns the site of that call, 0 if unknown.
+    /// Records the path of the program's call into this library; of another thread, the open one. Returns the site of that call, 0 if
+    /// unknown.
     #[inline(never)]
-    pub fn record_call_from_program(&mut self) -> u32 {
+    pub fn record_call_from_program(&mut self, open: Option<&OpenCall>) -> u32 {
         if !is_active() || self.thread.profile.is_some() {
             return 0;
         }
-        let found = self.find_path(core::ptr::null(), self.thread.exit_here());
-        let site = self.known_site(found.caller as *const c_void);
+        let (caller, path) = self.call_from_program(open);
+        let site = self.known_site(caller as *const c_void);
         if site != 0 {
-            self.record_known_path_of_call(site, found.path);
+            self.record_known_path_of_call(site, path);
         }
         site
     }
 
-    /// The return address and the path of the program's call into this library.
-    pub(crate) fn call_from_program(&mut self) -> (u64, u32) {
-        let found = self.find_path(core::ptr::null(), self.thread.exit_here());
+    /// The return address and the path of the program's call into this library; of another thread, the open one.
+    pub(crate) fn call_from_program(&mut self, open: Option<&OpenCall>) -> (u64, u32) {
+        let found = match open {
+            None => self.find_path(core::ptr::null(), self.thread.exit_here()),
+            // The runtime knows the tasks of the calling thread alone.
+            Some(OpenCall { place, .. }) => {
+                let exit = self.thread.frames.known_exit().unwrap_or(0);
+                self.walk_path_elsewhere(0, exit, place.registers(), (0, place.sp))
+            }
+        };
         (found.caller, found.path)
     }
 

@@ -11,14 +11,14 @@ use crate::frames::Open;
 pub use crate::profiling::{RecordedCall, WaitEvent};
 pub use crate::recording::start_recording;
 pub use crate::sampler::blocking::{
-    Blocking, BlockingRecorder, MIN_BLOCKED_NS, Returned, Syscall, begin as begin_blocking,
+    Blocking, BlockingRecorder, MIN_BLOCKED_NS, OpenCall, Returned, Syscall, begin as begin_blocking,
     end as end_blocking, set_recorder as record_blocking,
 };
 use crate::sampler::is_active;
 pub use crate::sampler::machine::copy_from_anywhere;
 use crate::sections::END_OF_MPI;
 pub use crate::sections::SectionCodes;
-pub use crate::thread::{Moment, record, record_outside_openmp, record_outside_openmp_untimed};
+pub use crate::thread::{Moment, at_open_call, record, record_outside_openmp, record_outside_openmp_untimed};
 
 /// The data of CPython's runtime (`_PyRuntime`) in this process: first address and the first one after it. `None` if there is no
 /// interpreter of a known version, or one without a global lock.
@@ -159,12 +159,12 @@ impl Moment<'_> {
         RecordedCall { site: return_address as u64, path, context: self.context() }
     }
 
-    /// The program's call into this library in a profile.
-    pub fn wait_call_from_program(&mut self) -> RecordedCall {
+    /// The program's call into this library in a profile; of another thread, the open one.
+    pub fn wait_call_from_program(&mut self, open: Option<&OpenCall>) -> RecordedCall {
         if !is_active() {
             return RecordedCall::default();
         }
-        let (site, path) = self.call_from_program();
+        let (site, path) = self.call_from_program(open);
         RecordedCall { site, path, context: self.context() }
     }
 }

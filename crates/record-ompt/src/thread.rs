@@ -1,7 +1,7 @@
 //! One thread's state in the tool, and the common entry of every callback.
 
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
 use taskscope_event::models::omp;
 use taskscope_record::cancellation::Deferred;
@@ -11,6 +11,7 @@ use crate::frames::Frames;
 use crate::ids::Ids;
 use crate::pause;
 use crate::profiling::{self, Follower};
+use crate::sampler::blocking::{OpenCall, open_call};
 use crate::sampler::{self, Bounds, OwnStack};
 use crate::site_cache::SiteCache;
 use crate::task_stacks::undeferred::Undeferred;
@@ -328,7 +329,9 @@ pub fn attach_outside_openmp() {
         let shared = shared;
         // SAFETY: the recorder calls this once, when no callback of the thread is running or will.
         let thread = unsafe { &mut *shared.0 };
-        Moment { recorder, thread: &mut *thread, at }.end_thread();
+        let mut moment = Moment { recorder, thread: &mut *thread, at };
+        moment.record_open_call();
+        moment.end_thread();
         if matches!(thread.kind, Kind::Initial | Kind::Worker) {
             worker_count::count(false);
         }
@@ -378,6 +381,37 @@ pub fn record_silent_child() -> bool {
     }
     attach_outside_openmp();
     recorder::is_attached()
+}
+
+/// Records the call that a thread is in when another one closes its stream, before that is closed.
+pub type AtOpenCall = fn(&mut Moment<'_>, &OpenCall);
+
+/// An [`AtOpenCall`], or 0.
+static AT_OPEN_CALL: AtomicUsize = AtomicUsize::new(0);
+
+/// Has `record` called from now on.
+pub fn at_open_call(record: AtOpenCall) {
+    AT_OPEN_CALL.store(record as usize, Release);
+}
+
+impl Moment<'_> {
+    fn record_open_call(&mut self) {
+        let record = AT_OPEN_CALL.load(Acquire);
+        if record == 0 || self.thread.is_paused {
+            return;
+        }
+        // Intercepted calls of this function are no waits of the calling thread: the table of sites is in use meanwhile.
+        let _own = enter();
+        // A signal of the timer's would wake the thread.
+        if let Some(sampler) = &mut self.thread.sampler {
+            sampler.core.disarm();
+        }
+        if let Some(open) = open_call(self.recorder) {
+            // SAFETY: `at_open_call` stores functions of this type alone.
+            let record = unsafe { core::mem::transmute::<usize, AtOpenCall>(record) };
+            record(self, &open);
+        }
+    }
 }
 
 struct SharedThread(*mut Thread);

@@ -2,13 +2,16 @@
 //!
 //! While a thread reads from a channel of the process, polls one, or waits for a semaphore, others that end such a wait record
 //! that before they do so. Then the wait is recorded even if it was short.
+//!
+//! A call that a thread is in at the end of the process is recorded by whoever closes the thread's stream: a wait that is not over.
 
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
 use libc::{c_int, pollfd};
 use taskscope_event::models::wait::{kind, outcome};
-use taskscope_ompt::shared::{Blocking, MIN_BLOCKED_NS, Returned, copy_from_anywhere};
+use taskscope_ompt::shared::{Blocking, MIN_BLOCKED_NS, Moment, OpenCall, Returned, copy_from_anywhere};
+use taskscope_record::open_call::Open;
 
 use crate::channels::{self, Channel};
 use crate::events::{self, Waited};
@@ -213,6 +216,19 @@ fn record(returned: &Returned, errno: c_int) {
     };
     let Awaited { kind, object, is_of_others } = awaited;
     events::waited(&Waited { kind, object, outcome, time: (begun, ended), is_of_others });
+}
+
+/// The moment's thread is in this call at the end of the process.
+pub fn is_open(moment: &mut Moment<'_>, open: &OpenCall) {
+    let Awaited { kind, object, is_of_others } = awaited(open.call, 0);
+    let wait = Waited { kind, object, outcome: outcome::OPEN, time: (open.begun, moment.at), is_of_others };
+    events::record_wait(moment, &wait, Some(open));
+}
+
+/// The kind of wait, and the object, of a call that a thread is in.
+pub fn describe(open: &Open) -> (u32, u64) {
+    let Awaited { kind, object, .. } = awaited(OpenCall::of(*open).call, 0);
+    (kind, object)
 }
 
 /// The awaited object of a thread.

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use taskscope_event::models::wait::{self, outcome};
 use taskscope_ompt::shared::{
-    Moment, RecordedCall, WaitEvent, record_outside_openmp, record_outside_openmp_untimed,
+    Moment, OpenCall, RecordedCall, WaitEvent, record_outside_openmp, record_outside_openmp_untimed,
 };
 use taskscope_record::{forked, thread};
 
@@ -245,16 +245,16 @@ pub enum Woken {
 pub fn wakes_by_call(kind: u32, object: u64, all: bool) {
     with_moment(|moment| {
         if moment.counts_waits() {
-            let call = moment.wait_call_from_program();
+            let call = moment.wait_call_from_program(None);
             return moment.count_wait(WaitEvent::Wakes { kind, object, call, threads: count_of(all) });
         }
-        let site = moment.record_call_from_program();
+        let site = moment.record_call_from_program(None);
         let code = if all { wait::WAKES_ALL } else { wait::WAKES_ONE };
         moment.recorder.own_point(moment.at, code, object_site_kind(object as usize, site, kind));
     });
 }
 
-/// A wait that is over, with times of `CLOCK_MONOTONIC`.
+/// A wait in a call that may or may not wait, with times of `CLOCK_MONOTONIC`.
 pub struct Waited {
     /// `wait::kind`.
     pub kind: u32,
@@ -262,7 +262,7 @@ pub struct Waited {
     pub object: u64,
     /// `wait::outcome`.
     pub outcome: u32,
-    /// Begin and end.
+    /// Begin and end; an open one ends at the end of the recording.
     pub time: (u64, u64),
     /// Whether no thread of the process can have ended it.
     pub is_of_others: bool,
@@ -270,29 +270,33 @@ pub struct Waited {
 
 /// This thread has waited in a call of the program's.
 pub fn waited(wait: &Waited) {
-    with_moment(|moment| {
-        if moment.counts_waits() {
-            let &Waited { kind, object, outcome, time, is_of_others } = wait;
-            let call = moment.wait_call_from_program();
-            return moment.count_wait(WaitEvent::Waited { kind, outcome, is_of_others, object, call, time });
-        }
-        let site = moment.record_call_from_program();
-        let at = moment.at;
-        let ago = |time: u64| at.saturating_sub(time).to_le_bytes();
-        let waker = if wait.is_of_others { wait::OTHER_PROCESS } else { 0 };
-        let parts: [&[u8]; 9] = [
-            &wait.object.to_le_bytes(),
-            &ago(wait.time.0),
-            &ago(wait.time.1),
-            &site.to_le_bytes(),
-            &wait.kind.to_le_bytes(),
-            &wait.outcome.to_le_bytes(),
-            &0_u32.to_le_bytes(),
-            &waker.to_le_bytes(),
-            &ago(wait.time.1),
-        ];
-        moment.recorder.own_jumbo(moment.at, wait::WAITED, &parts);
-    });
+    with_moment(|moment| record_wait(moment, wait, None));
+}
+
+/// Records a wait of the moment's thread: in the call that it has just made, or, if that is another thread than the calling one, in the
+/// open one.
+pub fn record_wait(moment: &mut Moment<'_>, wait: &Waited, open: Option<&OpenCall>) {
+    if moment.counts_waits() {
+        let &Waited { kind, object, outcome, time, is_of_others } = wait;
+        let call = moment.wait_call_from_program(open);
+        return moment.count_wait(WaitEvent::Waited { kind, outcome, is_of_others, object, call, time });
+    }
+    let site = moment.record_call_from_program(open);
+    let at = moment.at;
+    let ago = |time: u64| at.saturating_sub(time).to_le_bytes();
+    let waker = if wait.is_of_others { wait::OTHER_PROCESS } else { 0 };
+    let parts: [&[u8]; 9] = [
+        &wait.object.to_le_bytes(),
+        &ago(wait.time.0),
+        &ago(wait.time.1),
+        &site.to_le_bytes(),
+        &wait.kind.to_le_bytes(),
+        &wait.outcome.to_le_bytes(),
+        &0_u32.to_le_bytes(),
+        &waker.to_le_bytes(),
+        &ago(wait.time.1),
+    ];
+    moment.recorder.own_jumbo(moment.at, wait::WAITED, &parts);
 }
 
 /// Names of this thread in the events of others; it runs `routine`, 0 if unknown.

@@ -46,7 +46,8 @@
 //! **The lock of CPython** ([`gil`]) is a lock of its own kind, in the place of the condition that it is made of.
 //!
 //! **Sleep and I/O** ([`blocking`]) are recorded when they are over, if they took 50 µs and the thread gave up its CPU.
-//! The sampler intercepts calls that signals interrupt, and calls this recorder; the others are in `waits`.
+//! The sampler intercepts calls that signals interrupt, and calls this recorder; the others are in `waits`. Calls that are open at the
+//! end of the process are waits until then ([`taskscope_record::open_call`]).
 //!
 //! **Pipes, eventfds and socket pairs** of the process ([`channels`]): while a thread reads from one or polls it, a thread that
 //! writes records that before it does so, and while a thread writes, one that reads.

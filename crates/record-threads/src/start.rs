@@ -19,6 +19,8 @@ extern "C" fn at_load() {
     static RECORDER: BlockingRecorder =
         BlockingRecorder { futex: futex::call, begins: blocking::begins, returned: blocking::returned };
     shared::record_blocking(&RECORDER);
+    shared::at_open_call(blocking::is_open);
+    taskscope_record::open_call::describe_by(blocking::describe);
 }
 
 /// Starts recording of the calling thread, which is to run `routine`; 0 if unknown.

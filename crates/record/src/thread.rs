@@ -12,6 +12,7 @@ use crate::clock::ThreadClock;
 use crate::disk_file::NoRoom;
 use crate::entry_lock::EntryLock;
 use crate::metadata::{self, ThreadIdentity};
+use crate::open_call::{Open, OpenCall};
 use crate::process;
 use crate::samples::Samples;
 use crate::stream::{Nesting, Stream};
@@ -56,6 +57,8 @@ pub struct ThreadRecorder {
     sink: Option<Box<[u8; SINK_BYTES]>>,
     /// When the process was forked off, if the thread is the first one of the child.
     forked_at: Option<u64>,
+    /// Written by its thread at any time.
+    pub(crate) open_call: OpenCall,
 }
 
 /// Room for the events of one callback, per stream half of it.
@@ -242,6 +245,11 @@ impl ThreadRecorder {
             + self.own.lost_events
             + self.reentered.load(Relaxed)
             + self.samples.lost_events()
+    }
+
+    /// The call that its thread, which is not the calling one, is blocked in. For a [`Closer`].
+    pub fn open_call(&self) -> Option<Open> {
+        self.open_call.find(self.identity.os_tid)
     }
 
     /// The operating system's thread id.

@@ -144,6 +144,8 @@ pub struct Stream {
 struct Alive {
     until: i64,
     asleep_since: Option<i64>,
+    /// The call that it is in since then: kind of wait, and object.
+    asleep_in: Option<(u32, u64)>,
 }
 
 /// A sign of life that is later than the last event by more than this is damaged: 26 days.
@@ -208,13 +210,17 @@ impl Stream {
         let until = i64::try_from(alive::until(&page)?).ok()?;
         let is_later = until.checked_sub(last).is_some_and(|silence| (1..=MAX_SILENCE_NS).contains(&silence));
         let tid = self.tid()?;
-        let mut asleep = alive::asleep(&page).filter(|(asleep, _)| i64::try_from(*asleep) == Ok(tid));
+        let mut asleep = alive::asleep(&page).filter(|asleep| i64::try_from(asleep.tid) == Ok(tid));
         // A thread that recorded something after the look was awake.
         let slept = alive::looked(&page)
             .is_some_and(|looked| i64::try_from(looked).is_ok_and(|looked| looked >= last));
-        let asleep_since =
-            asleep.find_map(|(_, since)| i64::try_from(since).ok()).filter(|since| slept && *since <= until);
-        is_later.then_some(Alive { until, asleep_since: asleep_since.map(|since| since.max(last)) })
+        let asleep = asleep.find_map(|asleep| Some((i64::try_from(asleep.since).ok()?, asleep.call)));
+        let asleep = asleep.filter(|(since, _)| slept && *since <= until);
+        is_later.then_some(Alive {
+            until,
+            asleep_since: asleep.map(|(since, _)| since.max(last)),
+            asleep_in: asleep.and_then(|(_, call)| call),
+        })
     }
 
     /// The thread's id; from the directory's name if the metadata lacks it.
@@ -317,6 +323,11 @@ impl Stream {
     /// Corrected clock, nanoseconds, since when the thread used no CPU and waited in the kernel, until the end of its process.
     pub fn asleep_since_ns(&self) -> Option<i64> {
         self.alive.and_then(|alive| alive.asleep_since).map(|since| self.clock.apply(since))
+    }
+
+    /// The call that the thread is in since [`asleep_since_ns`](Self::asleep_since_ns), if it is known: kind of wait, and object.
+    pub fn asleep_in(&self) -> Option<(u32, u64)> {
+        self.alive.and_then(|alive| alive.asleep_in)
     }
 
     /// Corrected clock, nanoseconds, after which events are missing because a file is truncated there; the other file

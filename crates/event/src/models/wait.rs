@@ -16,7 +16,7 @@
 //!   with the holder's mark. A thread that releases a lock while others wait records `HANDED_OVER` before it does so.
 //! - `WAKES_ONE` and `WAKES_ALL` come before the call that wakes, and only while threads wait. The last thread that comes to a
 //!   barrier wakes all.
-//! - `WAITED` is a whole wait, recorded at its end: it is not known beforehand whether sleep and I/O wait. It has the thread pointer
+//! - `WAITED` is a whole wait, recorded at its end or at that of the recording: it is not known beforehand whether sleep and I/O wait. It has the thread pointer
 //!   of the thread that ended it, the site of that call and its time; 0 if unknown; [`OTHER_PROCESS`] if none of this process can
 //!   have done so. Times are before that of the event. `WAKES_ONE` and `WAKES_ALL` come before the calls that end waits for data or
 //!   room of pipes, eventfds and socket pairs of the process, and for semaphores: data by the first call since the wait began that
@@ -128,7 +128,7 @@ pub mod outcome {
     pub const TIMED_OUT: u32 = 1;
     /// The call failed or was interrupted.
     pub const FAILED: u32 = 2;
-    /// The wait was not over at the end of the recording; only of known waits.
+    /// The wait was not over at the end of the recording; of `WAITED` and known waits.
     pub const OPEN: u32 = 3;
 }
 

@@ -1,9 +1,13 @@
-//! Calls that may block, which a recorder of waits is informed of: futex calls, sleep, input and output.
+//! Calls that may block, which a recorder of waits is informed of: futex calls, sleep, input and output. The call that a thread is in at
+//! the end of the process is found by [`open_call`].
 
 use core::ffi::{c_int, c_long};
 use core::sync::atomic::{AtomicPtr, Ordering::*};
 
-use taskscope_record::clock;
+use taskscope_record::open_call::{Open, WORDS};
+use taskscope_record::{ThreadRecorder, clock, thread};
+
+use super::machine::Place;
 
 /// The C library's `syscall`, with its maximum of arguments.
 pub type Syscall = unsafe extern "C-unwind" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
@@ -63,6 +67,75 @@ pub enum Blocking {
     Other,
 }
 
+impl Blocking {
+    /// Two words, from which [`of_words`](Self::of_words) makes it again.
+    #[inline(always)]
+    fn to_words(self) -> [u64; 2] {
+        let of = |kind: u64, number: c_int, address: usize| {
+            [kind | u64::from(number.cast_unsigned()) << 32, address as u64]
+        };
+        match self {
+            Blocking::Sleep => of(0, 0, 0),
+            Blocking::Reads(descriptor) => of(1, descriptor, 0),
+            Blocking::Writes(descriptor) => of(2, descriptor, 0),
+            Blocking::FileLock { descriptor, is_of_process } => of(3, descriptor, is_of_process.into()),
+            // The kernel refuses longer lists.
+            Blocking::Poll(list, count) => of(4, c_int::try_from(count).unwrap_or(c_int::MAX), list),
+            Blocking::Select(count, list) => of(5, count, list),
+            Blocking::Epoll(set, events) => of(6, set, events),
+            Blocking::Several => of(7, 0, 0),
+            Blocking::Semaphore(address) => of(8, 0, address),
+            Blocking::Other => of(9, 0, 0),
+        }
+    }
+
+    fn of_words([kind, address]: [u64; 2]) -> Blocking {
+        let (number, address) = (((kind >> 32) as u32).cast_signed(), address as usize);
+        match kind & u64::from(u32::MAX) {
+            0 => Blocking::Sleep,
+            1 => Blocking::Reads(number),
+            2 => Blocking::Writes(number),
+            3 => Blocking::FileLock { descriptor: number, is_of_process: address != 0 },
+            4 => Blocking::Poll(address, usize::try_from(number).unwrap_or(0)),
+            5 => Blocking::Select(number, address),
+            6 => Blocking::Epoll(number, address),
+            7 => Blocking::Several,
+            8 => Blocking::Semaphore(address),
+            _ => Blocking::Other,
+        }
+    }
+}
+
+/// A call that a thread is in at the end of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenCall {
+    /// The call.
+    pub call: Blocking,
+    /// Its begin, nanoseconds of `CLOCK_MONOTONIC`.
+    pub begun: u64,
+    /// Where it is made.
+    pub place: Place,
+}
+
+impl OpenCall {
+    #[inline(always)]
+    fn to_open(self) -> Open {
+        let ([kind, address], Place { pc, sp, fp, lr }) = (self.call.to_words(), self.place);
+        let words: [u64; WORDS] = [kind, address, pc, fp, lr];
+        Open { begun: self.begun, sp, words }
+    }
+
+    /// The call of these numbers.
+    pub fn of(Open { begun, sp, words: [kind, address, pc, fp, lr] }: Open) -> OpenCall {
+        OpenCall { call: Blocking::of_words([kind, address]), begun, place: Place { pc, sp, fp, lr } }
+    }
+}
+
+/// The call that the thread of this recorder, which is not the calling one, is blocked in.
+pub fn open_call(recorder: &ThreadRecorder) -> Option<OpenCall> {
+    recorder.open_call().map(OpenCall::of)
+}
+
 /// The shortest call without a token that is reported, nanoseconds.
 pub const MIN_BLOCKED_NS: u64 = 50_000;
 
@@ -87,15 +160,23 @@ pub struct Begun {
     /// 0 without a recorder of waits.
     at: u64,
     token: u64,
+    /// Whether it is the thread's outermost one, and noted as that.
+    is_noted: bool,
 }
 
 /// The begin of a call that may block.
 #[inline(always)]
 pub fn begin(call: Blocking) -> Begun {
     match recorder() {
-        // The time is before the call can be seen by others.
-        Some(recorder) => Begun { at: clock::kernel_ns(), token: (recorder.begins)(call) },
-        None => Begun { at: 0, token: 0 },
+        Some(recorder) => {
+            // The time is before the call can be seen by others.
+            let at = clock::kernel_ns();
+            let token = (recorder.begins)(call);
+            let open = OpenCall { call, begun: at, place: Place::here() };
+            let is_noted = thread::own_open_call().is_some_and(|own| own.begin(&open.to_open()));
+            Begun { at, token, is_noted }
+        }
+        None => Begun { at: 0, token: 0, is_noted: false },
     }
 }
 
@@ -103,6 +184,11 @@ pub fn begin(call: Blocking) -> Begun {
 #[inline(always)]
 pub fn end(begun: Begun, call: Blocking, result: i64) {
     if begun.at != 0 {
+        if begun.is_noted
+            && let Some(own) = thread::own_open_call()
+        {
+            own.end();
+        }
         report(begun, call, result);
     }
 }
@@ -115,5 +201,31 @@ fn report(begun: Begun, call: Blocking, result: i64) {
         && let Some(recorder) = recorder()
     {
         (recorder.returned)(&Returned { call, result, begun: begun.at, ended, token: begun.token });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_calls_are_noted_whole() {
+        let calls = [
+            Blocking::Sleep,
+            Blocking::Reads(7),
+            Blocking::Writes(-1),
+            Blocking::FileLock { descriptor: 3, is_of_process: true },
+            Blocking::FileLock { descriptor: 3, is_of_process: false },
+            Blocking::Poll(0x7fff_0000_1000, 12),
+            Blocking::Select(64, 0x7fff_0000_1000),
+            Blocking::Epoll(9, 0x7fff_0000_1000),
+            Blocking::Several,
+            Blocking::Semaphore(0x5555_0000_1000),
+            Blocking::Other,
+        ];
+        for call in calls {
+            let open = OpenCall { call, begun: 5, place: Place { pc: 1, sp: 2, fp: 3, lr: 4 } };
+            assert_eq!(OpenCall::of(open.to_open()), open);
+        }
     }
 }

@@ -94,7 +94,7 @@ fn copy_pieces(pieces: &[libc::iovec], to: &mut [u8]) -> usize {
     usize::try_from(read).unwrap_or(0)
 }
 
-/// The stack pointer among [`registers_here`].
+/// The stack pointer among [`Place::here`].
 #[inline(always)]
 pub fn stack_pointer_here() -> u64 {
     let sp: u64;
@@ -108,33 +108,64 @@ pub fn stack_pointer_here() -> u64 {
     sp
 }
 
+/// A place from which a stack can be walked: as long as the function has not returned, by any thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The instruction.
+    pub pc: u64,
+    /// The stack pointer.
+    pub sp: u64,
+    /// The frame pointer.
+    pub fp: u64,
+    /// The link register; 0 on machines without one.
+    pub lr: u64,
+}
+
+impl Place {
+    /// In the function that this is inlined into.
+    #[inline(always)]
+    pub fn here() -> Place {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let (pc, sp, fp): (u64, u64, u64);
+            // SAFETY: reads registers.
+            unsafe {
+                core::arch::asm!(
+                    "lea {0}, [rip]", "mov {1}, rsp", "mov {2}, rbp",
+                    out(reg) pc, out(reg) sp, out(reg) fp, options(nostack, nomem, preserves_flags),
+                );
+            }
+            Place { pc, sp, fp, lr: 0 }
+        }
+        #[cfg(target_arch = "aarch64")]
+        {
+            let (pc, sp, fp, lr): (u64, u64, u64, u64);
+            // SAFETY: reads registers.
+            unsafe {
+                core::arch::asm!(
+                    "adr {0}, .", "mov {1}, sp", "mov {2}, x29", "mov {3}, x30",
+                    out(reg) pc, out(reg) sp, out(reg) fp, out(reg) lr, options(nostack, nomem),
+                );
+            }
+            Place { pc, sp, fp, lr }
+        }
+    }
+
+    /// The registers that a walk from there starts with.
+    #[inline(always)]
+    pub fn registers(self) -> (u64, Registers) {
+        #[cfg(target_arch = "x86_64")]
+        let registers = Registers::new(self.pc, self.sp, self.fp);
+        #[cfg(target_arch = "aarch64")]
+        let registers = Registers::new(self.lr, self.sp, self.fp);
+        (self.pc, registers)
+    }
+}
+
 /// The registers of the function that this is inlined into.
 #[inline(always)]
 pub fn registers_here() -> (u64, Registers) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        let (pc, sp, bp): (u64, u64, u64);
-        // SAFETY: reads registers.
-        unsafe {
-            core::arch::asm!(
-                "lea {0}, [rip]", "mov {1}, rsp", "mov {2}, rbp",
-                out(reg) pc, out(reg) sp, out(reg) bp, options(nostack, nomem, preserves_flags),
-            );
-        }
-        (pc, Registers::new(pc, sp, bp))
-    }
-    #[cfg(target_arch = "aarch64")]
-    {
-        let (pc, sp, fp, lr): (u64, u64, u64, u64);
-        // SAFETY: reads registers.
-        unsafe {
-            core::arch::asm!(
-                "adr {0}, .", "mov {1}, sp", "mov {2}, x29", "mov {3}, x30",
-                out(reg) pc, out(reg) sp, out(reg) fp, out(reg) lr, options(nostack, nomem),
-            );
-        }
-        (pc, Registers::new(lr, sp, fp))
-    }
+    Place::here().registers()
 }
 
 /// The registers that a signal interrupted.

@@ -86,6 +86,16 @@ impl Sampler {
         self.timer = Timer::arm(self.settings, self.os_tid);
         self.timer.is_some()
     }
+
+    /// Ends the timer, so that no further signal wakes the thread.
+    pub fn disarm(&mut self) {
+        // Then by no call of the system.
+        if !excluded_programs::has_left()
+            && let Some(timer) = self.timer.take()
+        {
+            timer.stop();
+        }
+    }
 }
 
 impl Sampler {

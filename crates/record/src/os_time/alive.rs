@@ -5,6 +5,7 @@
 use super::schedstat::Schedstat;
 use crate::clock;
 use crate::disk_file::{Mapping, reserve};
+use crate::open_call::{Open, OpenCall, describe};
 use crate::tail_place;
 use core::sync::atomic::{AtomicU64, Ordering::*};
 use std::path::{Path, PathBuf};
@@ -18,11 +19,15 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Minimum pause after a check, in durations of that check.
 const PAUSE_PER_LOOK: u32 = 200;
 
-/// A thread, and how long it has used no CPU.
+/// A thread, and how long it has used no CPU, or has been in a call.
 struct Watched {
     os_tid: i32,
     tid: i64,
     times: Schedstat,
+    /// Its place for the call that it is in.
+    place: &'static OpenCall,
+    /// The begin of the call that it was seen blocked in, with the kind of wait and the object.
+    call: Option<(u64, (u32, u64))>,
     /// Time on a CPU at the last check, nanoseconds.
     cpu_ns: Option<u64>,
     /// When that time was first seen.
@@ -40,9 +45,9 @@ pub(super) struct Alive {
 
 impl Alive {
     /// Adds a thread to the checked ones.
-    pub fn watch(&mut self, os_tid: i32, tid: i64) {
-        let times = Schedstat::of(os_tid);
-        self.threads.push(Watched { os_tid, tid, times, cpu_ns: None, since: clock::kernel_ns() });
+    pub fn watch(&mut self, os_tid: i32, tid: i64, place: &'static OpenCall) {
+        let (times, since) = (Schedstat::of(os_tid), clock::kernel_ns());
+        self.threads.push(Watched { os_tid, tid, times, place, call: None, cpu_ns: None, since });
     }
 
     /// Removes a thread that ends.
@@ -68,23 +73,30 @@ impl Alive {
         }
     }
 
+    /// Stores which threads sleep, for the last time: threads that run now are given time to block again.
+    pub fn last_look(&mut self) {
+        self.look_with(OpenCall::find);
+    }
+
     fn look(&mut self) {
+        self.look_with(OpenCall::find_now);
+    }
+
+    fn look_with(&mut self, find: Find) {
         let Some(page) = &self.page else { return };
         let table = self.tables % 2;
         let mut rows = 0;
         page.store(alive::look(table), clock::kernel_ns());
         for thread in &mut self.threads {
-            let at = clock::kernel_ns();
-            let cpu_ns = thread.times.read().map(|sums| sums.on_cpu);
-            if cpu_ns.is_none() || cpu_ns != thread.cpu_ns {
-                // A thread that is seen for the first time may have slept since it was attached.
-                thread.since = if thread.cpu_ns.is_none() { thread.since } else { at };
-                thread.cpu_ns = cpu_ns;
-            } else if rows < alive::MAX_ROWS && thread.times.is_blocked() == Some(true) {
-                // A runnable thread uses no CPU either while others have it.
-                let row = alive::row(table, rows);
+            let slept_since = thread.slept_since();
+            let call = thread.open_call(find);
+            let row = call.or(slept_since.map(|since| (since, (0, 0))));
+            if let Some((since, (kind, object))) = row.filter(|_| rows < alive::MAX_ROWS) {
+                let (row, call) = (alive::row(table, rows), alive::call(table, rows));
                 page.store(row, thread.tid.cast_unsigned());
-                page.store(row + 8, thread.since);
+                page.store(row + 8, since);
+                page.store(call, kind.into());
+                page.store(call + 8, object);
                 rows += 1;
             }
         }
@@ -97,6 +109,34 @@ impl Alive {
         if let Some(page) = self.page.take() {
             page.remove();
         }
+    }
+}
+
+/// Finds the call that the thread of a place is blocked in.
+type Find = fn(&OpenCall, i32) -> Option<Open>;
+
+impl Watched {
+    /// Since when it has used no CPU, if it is blocked now.
+    fn slept_since(&mut self) -> Option<u64> {
+        let at = clock::kernel_ns();
+        let cpu_ns = self.times.read().map(|sums| sums.on_cpu);
+        if cpu_ns.is_none() || cpu_ns != self.cpu_ns {
+            // A thread that is seen for the first time may have slept since it was attached.
+            self.since = if self.cpu_ns.is_none() { self.since } else { at };
+            self.cpu_ns = cpu_ns;
+            return None;
+        }
+        // A runnable thread uses no CPU either while others have it.
+        (self.times.is_blocked() == Some(true)).then_some(self.since)
+    }
+
+    /// Begin, kind of wait and object of the call that it is in. Once it was seen blocked there, it may run now and then: signals wake it.
+    fn open_call(&mut self, find: Find) -> Option<(u64, (u32, u64))> {
+        let begun = self.place.begun()?;
+        if self.call.is_none_or(|(known, _)| known != begun) {
+            self.call = find(self.place, self.os_tid).and_then(|open| Some((open.begun, describe(&open)?)));
+        }
+        self.call.filter(|(known, _)| *known == begun)
     }
 }
 
@@ -169,8 +209,11 @@ mod tests {
             let _ = ends.recv();
         });
         let mut all = Alive::default();
-        all.watch(receiver.recv().unwrap(), 7);
-        all.watch(crate::os_thread::os_tid(), 8);
+        let (place, none) =
+            (&*Box::leak(Box::new(OpenCall::default())), &*Box::leak(Box::new(OpenCall::default())));
+        let sleeper_tid = receiver.recv().unwrap();
+        all.watch(sleeper_tid, 7, place);
+        all.watch(crate::os_thread::os_tid(), 8, none);
         all.begin(root);
         let page = || std::fs::read(root.join(alive::FILE)).unwrap();
         assert!(alive::until(&page()).unwrap() >= before);
@@ -182,7 +225,7 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(1));
                 all.look();
             }
-            assert!(alive::asleep(&page()).all(|(tid, since)| tid == 7 && since >= before));
+            assert!(alive::asleep(&page()).all(|thread| thread.tid == 7 && thread.since >= before));
             all.threads.retain(|thread| thread.tid != 7);
             all.look();
             assert_eq!(alive::asleep(&page()).count(), 0);

@@ -15,8 +15,8 @@
 //! kernel). The delay between wake-up and return is in the sums of `schedstat`, not in the switches, so these
 //! are read beside them ([`switches`]).
 //!
-//! The same thread keeps a page with the time up to date ([`alive`]), as a killed process cannot record its
-//! end, and records the times in which it was stopped itself ([`stops`]).
+//! The same thread keeps a page with the time, and with the calls that threads are in, up to date ([`alive`]), as a killed
+//! process cannot record its end, and records the times in which it was stopped itself ([`stops`]).
 //!
 //! A round takes a CPU from a worker if all are busy: rings, which have the time of every switch, are read as
 //! rarely as they stay nearly empty. The rounds take no more than 1 % of one CPU: with many threads they
@@ -35,6 +35,7 @@ mod watched;
 use crate::clock;
 use crate::cpus::Mask;
 use crate::metadata::Json;
+use crate::open_call::OpenCall;
 use crate::os_thread;
 use crate::own_threads::{self, OwnThread, Started};
 use crate::wake::Wake;
@@ -157,8 +158,13 @@ impl OsTime {
     }
 
     /// Registers the calling thread; the housekeeping thread watches it from its next round on. `forked_at` is when it began, if
-    /// it is the first one of a forked child.
-    pub fn watch(&'static self, os_tid: i32, tid: i64, forked_at: Option<u64>) {
+    /// it is the first one of a forked child; `place` has the call that it is in.
+    pub(crate) fn watch(
+        &'static self,
+        (os_tid, tid): (i32, i64),
+        forked_at: Option<u64>,
+        place: &'static OpenCall,
+    ) {
         if self.mode == Mode::Off {
             return;
         }
@@ -166,7 +172,7 @@ impl OsTime {
         if state.ended {
             return;
         }
-        state.alive.watch(os_tid, tid);
+        state.alive.watch(os_tid, tid, place);
         // It may have ended before the housekeeping thread reaches it.
         state.cpus.look_at_threads([(os_tid, tid)].into_iter());
         state.watched.push(Watched::new(os_tid, tid, forked_at));
@@ -321,6 +327,7 @@ impl OsTime {
             if self.leaver.is_waiting() {
                 // The process records no end of its own.
                 state.alive.beat();
+                state.alive.last_look();
                 return self.last_round(&mut state);
             }
             let sums = state.watched.iter().any(|watched| watched.has_sums() && !watched.has_left());

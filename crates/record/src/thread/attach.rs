@@ -11,6 +11,7 @@ use crate::clock::ThreadClock;
 use crate::entry_lock::EntryLock;
 use crate::fork_word::wiped_on_fork;
 use crate::metadata::{Describe, FinalPlace, ThreadIdentity};
+use crate::open_call::OpenCall;
 use crate::samples::Samples;
 use crate::stream::Stream;
 use crate::sync::heavy_fence;
@@ -63,8 +64,7 @@ pub fn attach_with(user: *mut (), closer: Closer, options: Options) -> bool {
     };
     process.write_metadata(&identity, None);
     let forked_at = forked::take();
-    process.os_time.watch(identity.os_tid, identity.tid, forked_at);
-    let recorder = memory.cast::<ThreadRecorder>();
+    let (ids, recorder) = ((identity.os_tid, identity.tid), memory.cast::<ThreadRecorder>());
     // SAFETY: fresh memory of sufficient size, page-aligned.
     unsafe {
         let nested = recorder.add(1);
@@ -86,6 +86,8 @@ pub fn attach_with(user: *mut (), closer: Closer, options: Options) -> bool {
             ..ThreadRecorder::new(identity, ptr::null_mut())
         });
     }
+    // SAFETY: written above, and never unmapped.
+    process.os_time.watch(ids, forked_at, unsafe { &(*recorder).open_call });
     if !process.register(recorder.cast()) {
         // The recording of the process ended in the meantime, and would leave this stream unfinished.
         process.os_time.leave(os_tid());
@@ -177,6 +179,7 @@ impl ThreadRecorder {
             diverted: None,
             sink: None,
             forked_at: None,
+            open_call: OpenCall::default(),
         }
     }
 }
@@ -254,6 +257,14 @@ pub fn forget_parent() {
     if was_forked() {
         tls::set(ptr::null_mut());
     }
+}
+
+/// The calling thread's place for the call that it is in; `None` if it was never attached. It may be the one of a recording that has ended.
+#[inline(always)]
+pub fn own_open_call() -> Option<&'static OpenCall> {
+    let recorder = tls::get().cast::<ThreadRecorder>();
+    // SAFETY: null, or set by `attach`; the memory is never unmapped, and only atomics of it are touched. Dropping a recorder leaves them.
+    (!recorder.is_null()).then(|| unsafe { &(*recorder).open_call })
 }
 
 /// Whether the calling thread records.

@@ -1,6 +1,7 @@
 //! Facts that no event states, from side streams and from the metadata of streams.
 
 mod cpus;
+mod open_waits;
 mod os_time;
 mod ranks;
 mod stops;
@@ -26,4 +27,5 @@ pub(crate) fn add_facts(trace: &Trace, threads: &Threads, devices: &Devices, exe
         let known = &mut execution.threads[thread.index()].asleep_since;
         *known = since.max(*known);
     }
+    open_waits::add_open_waits(trace, threads, execution);
 }

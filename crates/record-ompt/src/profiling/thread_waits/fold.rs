@@ -68,6 +68,7 @@ impl Outcome {
         match number {
             outcome::DONE => Outcome::Done,
             outcome::TIMED_OUT => Outcome::TimedOut,
+            outcome::OPEN => Outcome::Open,
             _ => Outcome::Failed,
         }
     }
@@ -309,6 +310,10 @@ impl Fold {
             };
             return end(Blame::of(rest), at, until);
         }
+        // A thread of the process may have ended such a wait.
+        let may_be_own =
+            matches!(of, kind::PIPE | kind::EVENT | kind::PIPE_ROOM..=kind::FILE_LOCK) && !wait.is_of_others;
+        let is_open = (may_be_own || of == kind::SLEEP) && wait.result == Outcome::Open;
         let rest = match (wait.waker, wait.result) {
             (Some(waker), _) if waker.thread == wait.thread => WaitEnd::Handover,
             (Some(waker), _) => {
@@ -317,12 +322,11 @@ impl Fold {
                 self.follow(waker.thread, tie, from, woken, &mut end);
                 return end(Blame::of(WaitEnd::Handover), woken, until);
             }
-            (None, result) if kind::is_blocking(of) => {
+            (None, result) if kind::is_blocking(of) && !is_open => {
                 let root = match of {
                     kind::SLEEP => WaitEnd::Slept,
                     _ if wait.is_of_others => WaitEnd::Outside,
-                    // A thread of the process may have ended it.
-                    kind::PIPE | kind::EVENT | kind::PIPE_ROOM..=kind::FILE_LOCK => WaitEnd::NotKnown,
+                    _ if may_be_own => WaitEnd::NotKnown,
                     _ if result == Outcome::TimedOut => WaitEnd::TimedOut,
                     _ => WaitEnd::Outside,
                 };
