@@ -263,7 +263,8 @@ impl Hub {
 
     /// Waits until no operation is in flight, at most this long, and this long after the last record.
     pub(crate) fn wait_for_records(&self, max_ms: u32, max_quiet_ms: u32) {
-        let pause = || std::thread::sleep(std::time::Duration::from_millis(1));
+        // On a thread of the program's, whose sleep this is not.
+        let pause = taskscope_record::nap::nap;
         // After two more passes the collector has all earlier messages.
         let known_by = self.exchange.passes.load(Acquire) + 2;
         for _ in 0..max_ms {

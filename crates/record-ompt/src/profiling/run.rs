@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use taskscope_profile::{FrameKind, Metric, Tree};
+use taskscope_record::nap::nap_for;
 use taskscope_record::{clock, os_time, process};
 
 use super::account::{Account, Reading, Standing};
@@ -299,7 +300,7 @@ impl Run {
                 if read() {
                     break;
                 }
-                std::thread::sleep(std::time::Duration::from_micros(50));
+                nap_for(50_000);
             }
         }
     }
@@ -381,13 +382,13 @@ impl Run {
                 if counted.samples.drain_inactive(|samples| samples.merge_into(&mut merged.tree)) {
                     break;
                 }
-                std::thread::sleep(std::time::Duration::from_micros(50));
+                nap_for(50_000);
             }
             for _ in 0..20 {
                 if counted.counts.drain_inactive(|counts| counts.merge_into(&mut merged.tree)) {
                     break;
                 }
-                std::thread::sleep(std::time::Duration::from_micros(50));
+                nap_for(50_000);
             }
         }
     }
