@@ -34,21 +34,26 @@ impl KeptModules {
 
     /// The content of the kept maps of code that was generated at run time, which compilers wrote. Links are not followed.
     pub(crate) fn code_maps(&self) -> impl Iterator<Item = Vec<u8>> {
-        self.maps("perf-")
+        self.maps("perf-", ".map")
+    }
+
+    /// The content of the kept dumps of such code (jitdump).
+    pub(crate) fn code_dumps(&self) -> impl Iterator<Item = Vec<u8>> {
+        self.maps("jit-", ".dump")
     }
 
     /// The content of the lists of executable memory that held code of no file when processes ended.
     pub(crate) fn generated_code(&self) -> impl Iterator<Item = Vec<u8>> {
-        self.maps("generated-")
+        self.maps("generated-", ".map")
     }
 
     /// The content of the descriptions of Python's code objects.
     pub(crate) fn python_code(&self) -> impl Iterator<Item = Vec<u8>> {
-        self.maps("python-")
+        self.maps("python-", ".map")
     }
 
-    /// The content of the maps with names that begin with `begin`.
-    fn maps(&self, begin: &str) -> impl Iterator<Item = Vec<u8>> {
+    /// The content of the maps with names that begin and end with these.
+    fn maps(&self, begin: &str, end: &str) -> impl Iterator<Item = Vec<u8>> {
         let entries = self.directories.iter().filter_map(|directory| std::fs::read_dir(directory).ok());
         let mut maps: Vec<PathBuf> = (entries.flatten().flatten())
             .filter(|entry| {
@@ -56,7 +61,7 @@ impl KeptModules {
                 let name = name.to_string_lossy();
                 let is_small = |found: std::fs::Metadata| found.len() <= KeptModules::MAX_MAP_BYTES;
                 name.starts_with(begin)
-                    && name.ends_with(".map")
+                    && name.ends_with(end)
                     && entry.file_type().is_ok_and(|kind| kind.is_file())
                     && entry.metadata().is_ok_and(is_small)
             })

@@ -17,7 +17,7 @@
 //! | `debug`, `declarations`, `fortran`, `inlined`, `variable` | debug information |
 //! | `plt`, `tail_call`, `loops`, `module_file::instructions` | machine code |
 //! | `kept_modules`, `module_file` | all of one file |
-//! | `python_code`, `run_time_code`, `symbolizer` | all of a process |
+//! | `python_code`, `run_time_code`, `jit_dump`, `symbolizer` | all of a process |
 #![forbid(unsafe_code)]
 
 mod code_place;
@@ -27,6 +27,7 @@ mod fortran;
 mod handlers;
 mod image;
 mod inlined;
+mod jit_dump;
 mod kept_modules;
 mod loops;
 mod module_file;

@@ -1,18 +1,26 @@
-//! Names of code that was generated at run time, from maps in perf's form: lines of start and size in hexadecimal and a name.
+//! Names of code that was generated at run time ([`crate::jit_dump`] has another form), from maps in perf's form: lines of start and size in hexadecimal and a name.
+
+use std::sync::Arc;
 
 /// Functions of one process's map, in the order of their addresses.
 #[derive(Debug, Default)]
 pub(crate) struct CodeNames {
     /// Start, end and name. None overlap.
-    functions: Vec<(u64, u64, String)>,
+    functions: Vec<(u64, u64, Arc<str>)>,
 }
 
 impl CodeNames {
     /// Reads a map. Lines of another form are skipped. Of overlapping functions the last one written counts, as
     /// compilers reuse memory.
     pub(crate) fn parse(text: &str) -> CodeNames {
-        let mut kept: std::collections::BTreeMap<u64, (u64, &str)> = std::collections::BTreeMap::new();
-        for (start, end, name) in text.lines().filter_map(function_of) {
+        let functions = text.lines().filter_map(function_of);
+        CodeNames::of(functions.map(|(start, end, name)| (start, end, name.into())))
+    }
+
+    /// Functions with start, end and name, in the order of time.
+    pub(crate) fn of(functions: impl IntoIterator<Item = (u64, u64, Arc<str>)>) -> CodeNames {
+        let mut kept: std::collections::BTreeMap<u64, (u64, Arc<str>)> = std::collections::BTreeMap::new();
+        for (start, end, name) in functions {
             while let Some((before, (before_end, _))) = kept.range(..end).next_back()
                 && *before_end > start
             {
@@ -21,8 +29,7 @@ impl CodeNames {
             }
             kept.insert(start, (end, name));
         }
-        let functions = kept.into_iter().map(|(start, (end, name))| (start, end, name.to_string()));
-        CodeNames { functions: functions.collect() }
+        CodeNames { functions: kept.into_iter().map(|(start, (end, name))| (start, end, name)).collect() }
     }
 
     /// The function that holds an address.

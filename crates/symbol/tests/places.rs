@@ -433,6 +433,19 @@ fn exported_functions_have_names_without_a_section_table() {
     }
 }
 
+/// A dump with these functions: start, bytes and name.
+fn jit_dump(functions: &[(u64, u64, &str)]) -> Vec<u8> {
+    let mut dump = Vec::new();
+    [0x4a69_5444_u32, 1, 40, 62, 0, 7, 0, 0, 0, 0].iter().for_each(|word| dump.extend(word.to_le_bytes()));
+    for (number, (start, bytes, name)) in functions.iter().enumerate() {
+        let size = 56 + name.len() as u32 + 1;
+        [0, size, 0, 0, 7, 7].iter().for_each(|word| dump.extend(word.to_le_bytes()));
+        [*start, *start, *bytes, number as u64].iter().for_each(|word| dump.extend(word.to_le_bytes()));
+        dump.extend([name.as_bytes(), &[0]].concat());
+    }
+    dump
+}
+
 #[test]
 fn addresses_in_no_module_are_generated_code_only_where_that_is_known() {
     let trace = tempfile::tempdir().unwrap();
@@ -440,12 +453,15 @@ fn addresses_in_no_module_are_generated_code_only_where_that_is_known() {
     std::fs::create_dir(&kept).unwrap();
     std::fs::write(kept.join("generated-7.map"), "1000 2000 [anonymous]\n").unwrap();
     std::fs::write(kept.join("perf-7.map"), "2000 10 compiled\n").unwrap();
+    std::fs::write(kept.join("jit-7.dump"), jit_dump(&[(0x2000, 0x10, "again"), (0x2800, 0x10, "dumped")]))
+        .unwrap();
     let mut symbolizer = Symbolizer::default().with_kept(KeptModules::of_trace(trace.path()));
     let mut found = |address| {
         let place = symbolizer.place_of_run_time_code(address);
         (place.frame.function, place.missing)
     };
     assert_eq!(found(0x2008), (Some("compiled".to_string()), None));
+    assert_eq!(found(0x2808), (Some("dumped".to_string()), None));
     assert_eq!(found(0x2010), (None, Some(Missing::RunTimeCode)));
     assert_eq!(found(0x3000), (None, Some(Missing::NoModule)));
 }

@@ -6,6 +6,7 @@ mod construct;
 pub use construct::Location;
 
 use crate::code_place::{CodePlace, Frame, LoopCode, Missing};
+use crate::jit_dump;
 use crate::kept_modules::KeptModules;
 use crate::module_file::{FunctionCode, ModuleFile};
 use crate::name;
@@ -44,6 +45,7 @@ pub struct Symbolizer {
     files: FxHashMap<(String, String), Result<ModuleFile, Missing>>,
     /// Names of code that was generated at run time, one for each process; read at the first question.
     run_time_code: Option<Vec<CodeNames>>,
+    dumped_code: Option<Vec<CodeNames>>,
     /// Code objects of Python, one list for each process; read at the first question.
     python: Option<Vec<PythonCode>>,
     /// Memory that held such code when its process ended; read at the first question.
@@ -141,6 +143,12 @@ impl Symbolizer {
         let parse = |text: Vec<u8>| CodeNames::parse(&String::from_utf8_lossy(&text));
         let maps = self.run_time_code.get_or_insert_with(|| self.kept.code_maps().map(parse).collect());
         let mut names: Vec<&str> = maps.iter().filter_map(|map| map.find(address)).collect();
+        if names.is_empty() {
+            // A compiler that writes both names functions twice, in different words.
+            let read = |dump: Vec<u8>| jit_dump::parse(&dump);
+            let dumps = self.dumped_code.get_or_insert_with(|| self.kept.code_dumps().map(read).collect());
+            names = dumps.iter().filter_map(|dump| dump.find(address)).collect();
+        }
         names.dedup();
         if let [name] = names[..] {
             let frame = Frame { function: Some(name.to_string()), ..Frame::default() };

@@ -1,17 +1,19 @@
-//! Names of code that the program generated at run time: the maps that just-in-time compilers write for perf
-//! (`/tmp/perf-PID.map`), copied into the trace, as their numbers are used again.
+//! Names of code that the program generated at run time: the maps (`/tmp/perf-PID.map`) and dumps (`jit-PID.dump`) that just-in-time
+//! compilers write for perf, copied into the trace, as their numbers are used again.
 
 use nix::libc;
 use std::fs::{DirEntry, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use taskscope_event::layout;
 use taskscope_session::KeptModules;
 
 /// Directory of compilers' maps.
 const DIRECTORY: &str = "/tmp";
+/// More directories of dumps are not searched.
+const MAX_DIRECTORIES: usize = 64;
 /// Deepest directory of a process in a trace.
 const MAX_DEPTH: usize = 4;
 
@@ -21,10 +23,28 @@ pub fn keep_maps(trace: &Path, start: SystemTime) {
     find_processes(trace, MAX_DEPTH, &mut processes);
     processes.sort_unstable();
     processes.dedup();
+    let directories = dump_directories();
     for process in processes {
         // Names are missing then, which reports note.
-        let _ = keep_map(trace, process, Path::new(DIRECTORY), start);
+        let _ = keep(trace, &format!("perf-{process}.map"), Path::new(DIRECTORY), start);
+        let dump = format!("jit-{process}.dump");
+        let _ = directories.iter().find(|directory| keep(trace, &dump, directory, start).is_ok());
     }
+}
+
+/// Directories in which compilers write dumps: the present one (V8, wasmtime), that of maps (.NET), and, newest first, those that agents
+/// of Java make, a run each.
+fn dump_directories() -> Vec<PathBuf> {
+    let mut all = vec![PathBuf::from("."), PathBuf::from(DIRECTORY)];
+    let base = std::env::var_os("JITDUMPDIR").or_else(|| std::env::var_os("HOME"));
+    let runs = base.and_then(|base| std::fs::read_dir(Path::new(&base).join(".debug/jit")).ok());
+    let mut runs: Vec<_> = (runs.into_iter().flatten().flatten())
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| (entry.metadata().and_then(|found| found.modified()).ok(), entry.path()))
+        .collect();
+    runs.sort_by(|one, other| other.cmp(one));
+    all.extend(runs.into_iter().map(|(_, path)| path).take(MAX_DIRECTORIES));
+    all
 }
 
 /// Process ids in the names of a trace's directories (`proc.PID`) and profiles (`HOST.PID.tsprof`).
@@ -47,12 +67,11 @@ fn process_of(entry: &DirEntry) -> Option<u32> {
     number.split('-').next()?.parse().ok()
 }
 
-fn keep_map(trace: &Path, process: u32, directory: &Path, start: SystemTime) -> io::Result<()> {
-    let name = format!("perf-{process}.map");
-    let source = open_map(&directory.join(&name), start)?;
+fn keep(trace: &Path, name: &str, directory: &Path, start: SystemTime) -> io::Result<()> {
+    let source = open_map(&directory.join(name), start)?;
     let kept = trace.join(KeptModules::DIRECTORY);
     std::fs::create_dir_all(&kept)?;
-    let place = kept.join(&name);
+    let place = kept.join(name);
     let mut copy = File::create_new(&place)?;
     let copied = io::copy(&mut source.take(KeptModules::MAX_MAP_BYTES), &mut copy);
     if copied.is_err() {
@@ -92,7 +111,8 @@ mod tests {
         find_processes(trace.path(), MAX_DEPTH, &mut processes);
         processes.sort_unstable();
         assert_eq!(processes, [1, 22]);
-        let keep = |number, start| keep_map(trace.path(), number, maps.path(), start).is_ok();
+        let keep =
+            |number, start| keep(trace.path(), &format!("perf-{number}.map"), maps.path(), start).is_ok();
         assert!(!keep(1, SystemTime::now() + Duration::from_secs(60)));
         assert!(!keep(2, start));
         assert!(keep(1, start));
