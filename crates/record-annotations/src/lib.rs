@@ -10,6 +10,7 @@
 //! | [`itt`] | Intel's ITT: oneTBB, OpenVINO, oneDNN, PyTorch | `INTEL_LIBITTNOTIFY64` |
 //! | [`kokkos`] | Kokkos Tools | `KOKKOS_TOOLS_LIBS` |
 //! | [`nvtx`] | NVTX: CUDA libraries, RAPIDS, PyTorch, Python's `nvtx` | `NVTX_INJECTION64_PATH` |
+//! | [`roctx`] | ROCTX: ROCm libraries, PyTorch for AMD | `LD_PRELOAD` |
 //!
 //! Layers: collectors above `names`, `stack` and `overlapped`, these above `cached`, which is above `attach`.
 //!
@@ -34,5 +35,6 @@ pub mod kokkos;
 mod names;
 pub mod nvtx;
 mod overlapped;
+pub mod roctx;
 mod stack;
 mod text;

@@ -16,7 +16,7 @@
 //!
 //! | layer | modules |
 //! | --- | --- |
-//! | the library | `tool` (OMPT's start), `preloaded` (loaded without OpenMP), `host` (called by the sampler), `shared` (MPI), `itt` (loaded by ITT) |
+//! | the library | `tool` (OMPT's start), `preloaded` (loaded without OpenMP), `host` (called by the sampler), `shared` (MPI), `itt` (loaded by ITT), `roctx` (called by programs) |
 //! | callbacks | `tasks`, `parallel`, `work`, `sync`, `mutexes`, `memory`, `device`, `control`, `chain::handlers` (a second tool) |
 //! | sinks | `sink` (`Sink`), `trace_sink`, `profiling::sink`: fast paths of small tasks, over which callbacks are generic; `fast_path` |
 //! | events | `open_close`, `standard`, `dictionary`, `table`, `creation_paths`, `state`, `profiling::follow`, `task_stacks::sample` |
@@ -86,6 +86,8 @@ mod payload;
 mod preloaded;
 mod profiling;
 mod recording;
+#[cfg(not(test))]
+mod roctx;
 mod sampler;
 mod sections;
 pub mod shared;

@@ -22,6 +22,8 @@
 mod new_threads;
 mod other_calls;
 
+pub use other_calls::look_up as find_after;
+
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};

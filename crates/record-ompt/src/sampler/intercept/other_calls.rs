@@ -16,7 +16,7 @@ use crate::sampler::{blocking, filters, modules};
 /// Finds another library's function, which may be loaded at any time, after `ours`.
 #[cold]
 #[inline(never)]
-fn look_up(name: &'static CStr, ours: *const ()) -> *mut c_void {
+pub fn look_up(name: &'static CStr, ours: *const ()) -> *mut c_void {
     let next = next_in_order(name);
     let found = if next.is_null() { in_what_is_loaded(name, ours) } else { next };
     // A search in vain has left a message, which is not for the program.
