@@ -92,13 +92,13 @@ fn main() {
         vocabulary.cause.len(),
         categories.collect::<String>()
     );
-    let of_states = vocabulary.state.iter();
-    let causes = of_states.clone().map(|state| {
+    let state_rows = vocabulary.state.iter();
+    let causes = state_rows.clone().map(|state| {
         let cause = state.cause.as_deref().expect("a state has a cause");
         assert!(vocabulary.cause.iter().any(|row| row.name == cause), "{}: no cause {cause}", state.name);
         format!("State::{} => Cause::{},", camel(&state.name), camel(cause))
     });
-    let groups = of_states.map(|state| {
+    let groups = state_rows.map(|state| {
         let group = state.group.as_deref().expect("a state has a group");
         assert!(vocabulary.group.iter().any(|row| row.name == group), "{}: no group {group}", state.name);
         format!("State::{} => Group::{},", camel(&state.name), camel(group))

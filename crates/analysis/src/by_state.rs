@@ -29,7 +29,7 @@ impl ByState {
     }
 
     /// Nanoseconds in the states of a group.
-    pub fn of_group(&self, group: Group) -> u64 {
+    pub fn group_ns(&self, group: Group) -> u64 {
         self.iter().filter(|(state, _)| state.group() == group).map(|(_, ns)| ns).sum()
     }
 

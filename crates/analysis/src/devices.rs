@@ -231,15 +231,15 @@ pub fn submitter(
         // Submitting calls do not nest: the last one that began before is the one.
         let after = calls.calls.partition_point(|call| call.start <= operation.append);
         let before = calls.calls[..after].iter().rev();
-        let of_operation = (queue.number, operation.seq);
-        let call = before.take(8).find(|call| call.operation == Some(of_operation));
+        let operation_key = (queue.number, operation.seq);
+        let call = before.take(8).find(|call| call.operation == Some(operation_key));
         submitter.call = call.map(|call| calls.names.get(call.name as usize).cloned().unwrap_or_default());
     }
-    let of_thread = |thread: &taskscope_execution::Thread| {
+    let is_submitter = |thread: &taskscope_execution::Thread| {
         let pid = execution.processes[thread.process.index()].pid;
         thread.tid == operation.thread && queue.pid.is_none_or(|known| known == pid)
     };
-    if let Some(index) = execution.threads.iter().position(of_thread) {
+    if let Some(index) = execution.threads.iter().position(is_submitter) {
         submitter.thread = Some(ThreadIndex(index as u32));
         let track = &execution.threads[index].track;
         if let Some(row) = track.row_at(operation.append) {

@@ -99,8 +99,8 @@ pub fn diagnose(graph: &TaskGraph, causes: &Causes, span: &Span) -> Diagnosis {
             }
             Letter::Latency => {
                 let far = evidence.far_inputs * FAR_INPUTS > evidence.inputs;
-                let of_link = matches!(row.who, Who::Link(..) | Who::Call(_));
-                add((far && of_link).then_some(Pattern::BadLocality), row.ns);
+                let is_transfer = matches!(row.who, Who::Link(..) | Who::Call(_));
+                add((far && is_transfer).then_some(Pattern::BadLocality), row.ns);
             }
             Letter::Overhead => {
                 let small = evidence.task_ns < EFFICIENT * evidence.cost_ns;

@@ -70,7 +70,7 @@ pub struct Efficiency {
 /// Derives the factors from the ledger and from the charges for waiting.
 pub fn efficiency(ledger: &StateLedger, charges: &[Charge]) -> Efficiency {
     let nobody = charges.iter().filter(|c| matches!(c.culprit, Culprit::Nobody(_)));
-    let in_vain: u64 = nobody.map(|c| c.by_state.of_group(Group::Sync)).sum();
+    let in_vain: u64 = nobody.map(|c| c.by_state.group_ns(Group::Sync)).sum();
     Efficiency::of(&ledger.started(), ledger.starting.total(), in_vain)
 }
 
@@ -78,7 +78,7 @@ impl Efficiency {
     /// Derives the factors from time by state without the start and end of MPI, which took `start_ns`. `in_vain` is the
     /// waiting in teams while no thread worked.
     pub fn of(by_state: &ByState, start_ns: u64, in_vain: u64) -> Efficiency {
-        let group = |group| by_state.of_group(group);
+        let group = |group| by_state.group_ns(group);
         let in_vain = in_vain.min(group(Group::Sync));
         let useful_ns = group(Group::Useful);
         let cpu_availability_ns = group(Group::Off);

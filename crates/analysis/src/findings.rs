@@ -186,7 +186,7 @@ impl<'e> Facts<'e> {
             }
         };
         if let Some(grain) = self.grains.behind(self.execution, charge.culprit, by_state) {
-            let (state, place) = (State::Task, Place::of_type(grain.ty));
+            let (state, place) = (State::Task, Place::task_type(grain.ty));
             let (cause, blamed, pattern) = (Cause::Wait, Blamed::Task, Some(Pattern::TooFine));
             return Some(Verdict { cause, blamed, pattern, state, place, grain: Some(grain) });
         }
@@ -216,7 +216,7 @@ impl<'e> Facts<'e> {
 
 /// Whether nearly all of the waits are for locks.
 fn is_for_locks(by_state: &ByState) -> bool {
-    let locks = u128::from(by_state.of_group(Group::Mutex));
+    let locks = u128::from(by_state.group_ns(Group::Mutex));
     locks > 0 && locks * 100 >= u128::from(by_state.total()) * MIN_LOCK_PERCENT
 }
 
@@ -276,7 +276,7 @@ fn lacks_tasks(execution: &Execution, (first, last): (u64, u64), charges: &[Char
         })
         .sum();
     let nobodys = charges.iter().filter(|charge| charge.culprit == Culprit::Nobody(Place::UNKNOWN));
-    let all: u64 = nobodys.map(|charge| charge.by_state.of_group(Group::Idle)).sum();
+    let all: u64 = nobodys.map(|charge| charge.by_state.group_ns(Group::Idle)).sum();
     outside > all / 2
 }
 
@@ -292,7 +292,7 @@ fn overlap(intervals: &[(u64, u64)], start: u64, end: u64) -> u64 {
 pub fn is_outside_team((cause, blamed): (Cause, Blamed), victims: &ByState) -> bool {
     let is_of_region = cause == Cause::Wait && matches!(blamed, Blamed::Loop | Blamed::Single | Blamed::Code);
     let all = victims.iter().fold(0, |sum: u64, (_, ns)| sum.saturating_add(ns));
-    is_of_region && victims.of_group(Group::Idle) > all / 2
+    is_of_region && victims.group_ns(Group::Idle) > all / 2
 }
 
 /// All hangs, then all losses, largest first. The sum of the losses is capacity minus useful time; the waits of a hang are
@@ -369,7 +369,7 @@ pub(crate) fn findings(
         let finding = Finding::own((cause, Blamed::Rank), (*state, *place), ns);
         all.push(Finding { late: Some(LateProcess::of(execution, *process)), starting_ns, ..finding });
     }
-    let mut of_shortage: Option<Option<Pattern>> = None;
+    let mut shortage_pattern: Option<Option<Pattern>> = None;
     let in_start = ledger.in_start();
     for row in &ledger.causes {
         let state = row.state;
@@ -390,7 +390,7 @@ pub(crate) fn findings(
             let estimated = loss.0 == Cause::CpuNone && !execution.knows_switches();
             let confidence = if estimated { Confidence::Medium } else { own.confidence };
             let pattern = match loss.0 {
-                Cause::CpuNone => *of_shortage.get_or_insert_with(|| pattern_of_shortage(facts)),
+                Cause::CpuNone => *shortage_pattern.get_or_insert_with(|| pattern_of_shortage(facts)),
                 Cause::Unknown if state == State::NoSubsystem && !facts.has_sections => {
                     Some(Pattern::NoSections)
                 }

@@ -97,7 +97,7 @@ impl Share {
     }
 
     /// This share of `ns` nanoseconds, in units of 2⁻⁶⁰ ns.
-    pub fn of_nanos(self, ns: u64) -> i128 {
+    pub fn scale_nanos(self, ns: u64) -> i128 {
         self.0 as i128 * ns as i128
     }
 
@@ -122,10 +122,10 @@ mod tests {
     fn shares_are_capped_and_nearest() {
         assert_eq!(Share::of(7, 3), Share(1 << BITS));
         assert_eq!(Share::of(0, 0), Share(1 << BITS));
-        let third = FineNanos(Share::of(1, 3).of_nanos(3_000_000_000));
+        let third = FineNanos(Share::of(1, 3).scale_nanos(3_000_000_000));
         assert_eq!(third.to_six_decimals(), 1e9);
-        assert_eq!(FineNanos(Share::of(1, 3).of_nanos(1)).to_six_decimals(), 0.333333);
-        assert_eq!(FineNanos(Share::of(2, 3).of_nanos(1)).to_six_decimals(), 0.666667);
+        assert_eq!(FineNanos(Share::of(1, 3).scale_nanos(1)).to_six_decimals(), 0.333333);
+        assert_eq!(FineNanos(Share::of(2, 3).scale_nanos(1)).to_six_decimals(), 0.666667);
         // Two weeks of a thousand workers.
         let long = 1_209_600_000_000_000_000;
         assert_eq!(FineNanos::from_nanos(long).to_six_decimals(), long as f64);

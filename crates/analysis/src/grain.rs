@@ -32,7 +32,7 @@ pub struct Grain {
 impl Grain {
     /// The grain of tasks with a number and a sum of times in their bodies; `None` if these are large enough,
     /// or few.
-    pub fn of_tasks(ty: TypeIndex, (tasks, body_ns): (u64, u64), cost_ns: u64) -> Option<Grain> {
+    pub fn from_tasks(ty: TypeIndex, (tasks, body_ns): (u64, u64), cost_ns: u64) -> Option<Grain> {
         let mean_ns = body_ns.checked_div(tasks)?;
         let is_small = tasks >= MIN_TASKS && mean_ns <= MAX_MEAN_NS && mean_ns < cost_ns;
         is_small.then_some(Grain { ty, tasks, mean_ns, cost_ns })
@@ -50,21 +50,21 @@ impl Grains {
         for charge in charges {
             if let Culprit::Nobody(place) = charge.culprit {
                 *lost.entry(process_of(execution, place)).or_default() +=
-                    charge.by_state.of_group(Group::Sync);
+                    charge.by_state.group_ns(Group::Sync);
             }
         }
         for cause in ledger.causes.iter().filter(|cause| cause.state.group() == Group::Runtime) {
             *lost.entry(process_of(execution, cause.place)).or_default() += cause.ns;
         }
-        let of_type = |row: &TaskType| process_of(execution, Place::of_type(row.ty));
+        let type_process = |row: &TaskType| process_of(execution, Place::task_type(row.ty));
         let explicit = || types.iter().filter(|row| is_explicit(execution, row.ty));
         let mut tasks: FxHashMap<ProcessIndex, u64> = FxHashMap::default();
         for row in explicit() {
-            *tasks.entry(of_type(row)).or_default() += row.began;
+            *tasks.entry(type_process(row)).or_default() += row.began;
         }
         let mut by_process: FxHashMap<ProcessIndex, Vec<Grain>> = FxHashMap::default();
         for row in explicit().filter(|row| row.began >= MIN_TASKS && row.mean_ns() <= MAX_MEAN_NS) {
-            let process = of_type(row);
+            let process = type_process(row);
             let lost = lost.get(&process).copied().unwrap_or(0);
             let cost_ns = lost / tasks.get(&process).copied().unwrap_or(0).max(1);
             if row.mean_ns() < cost_ns {
@@ -82,7 +82,7 @@ impl Grains {
     /// type while its tasks ran.
     pub fn behind(&self, execution: &Execution, culprit: Culprit, charged: &ByState) -> Option<Grain> {
         match culprit {
-            Culprit::Nobody(place) if charged.of_group(Group::Sync) > 0 => {
+            Culprit::Nobody(place) if charged.group_ns(Group::Sync) > 0 => {
                 self.by_process.get(&process_of(execution, place))?.first().copied()
             }
             Culprit::Code(_, place) => match place.kind() {

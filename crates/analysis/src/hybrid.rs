@@ -116,7 +116,7 @@ pub fn hybrid(execution: &Execution, analysis: &Analysis) -> Hybrid {
             workers,
             capacity_ns: sum.total(),
             elapsed_ns: sum.total() / workers,
-            useful_ns: sum.of_group(Group::Useful),
+            useful_ns: sum.group_ns(Group::Useful),
             mpi_ns: sum.get(State::Communication),
             mpi_worker_idle_ns: idle.get(&process),
         };

@@ -126,8 +126,8 @@ pub struct Problem {
 
 /// The facts that decide blame in the parts of a run.
 fn facts_of(whole: &Execution) -> Facts<'_> {
-    let of_tasks = || (task_types(whole, &body_times(whole), &blocked_times(whole)), creations(whole));
-    let (ledger, (types, created)) = book_beside(whole, of_tasks);
+    let task_tables = || (task_types(whole, &body_times(whole), &blocked_times(whole)), creations(whole));
+    let (ledger, (types, created)) = book_beside(whole, task_tables);
     Facts::of(whole, &ledger, &ledger.charges(), &types, created, whole.cpu_shortage())
 }
 
@@ -140,8 +140,8 @@ pub fn analyse(execution: &Execution) -> (Analysis, Vec<Problem>) {
         let (works, regions) = (worksharing(execution), parallel_constructs(execution));
         ((bodies, types, creations(execution)), works, regions, starvation(execution))
     };
-    let (ledger, (of_tasks, works, regions, starvation)) = book_beside(execution, tables);
-    let (body_times, task_types, created) = of_tasks;
+    let (ledger, (task_tables, works, regions, starvation)) = book_beside(execution, tables);
+    let (body_times, task_types, created) = task_tables;
     let (charges, locks) = (ledger.charges(), locks(execution, &ledger));
     let shortage = execution.cpu_shortage();
     let facts = match &execution.part {

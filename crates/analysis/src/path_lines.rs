@@ -13,7 +13,7 @@ pub(crate) struct PathLines {
 
 impl PathLines {
     /// The rows of a path, both innermost first: the line of its time, then the calling lines.
-    pub(crate) fn of_path(&mut self, names: &mut CallTree, path: &[Frame], lines: &mut Vec<Frame>) {
+    pub(crate) fn push_path(&mut self, names: &mut CallTree, path: &[Frame], lines: &mut Vec<Frame>) {
         lines.push(spent_at(names, path));
         for (inner, outer) in path.iter().zip(path.iter().skip(1)) {
             let call = self.calls.entry((*inner, *outer)).or_insert_with(|| call_line(names, *inner, *outer));

@@ -15,11 +15,11 @@ pub(crate) fn ends_threads(execution: &Execution, ledger: &StateLedger) -> FxHas
     if !ledger.causes.iter().any(|row| row.state == State::Blocked && is_serial(row.place)) {
         return FxHashSet::default();
     }
-    let of_runtime = |thread: &&Thread| thread.kind == ThreadKind::Worker && thread.ended;
+    let is_ended_worker = |thread: &&Thread| thread.kind == ThreadKind::Worker && thread.ended;
     let mut ends: Vec<(ProcessIndex, u64)> = execution
         .threads
         .iter()
-        .filter(of_runtime)
+        .filter(is_ended_worker)
         .map(|thread| (thread.process, thread.last_event))
         .collect();
     ends.sort_unstable();

@@ -38,14 +38,14 @@ pub fn short_teams(execution: &Execution) -> Vec<ShortTeam> {
         let row = &execution.regions[region.index()];
         row.team > 0 && row.team < row.requested
     };
-    let of_site: FxHashMap<SiteIndex, TeamLimits> = (execution.team_limits.iter().rev())
+    let limits_by_site: FxHashMap<SiteIndex, TeamLimits> = (execution.team_limits.iter().rev())
         .filter_map(|(region, limits)| Some((execution.regions.get(region.index())?.site, *limits)))
         .collect();
     let mut rows: FxHashMap<(SiteIndex, u32, u32, ShortReason), u64> = FxHashMap::default();
     for region in (0..execution.regions.len()).map(RegionIndex::of).filter(|region| is_short(*region)) {
         let row = &execution.regions[region.index()];
         if execution.is_selected(row.master) {
-            let reason = reason(execution, region, of_site.get(&row.site).copied());
+            let reason = reason(execution, region, limits_by_site.get(&row.site).copied());
             *rows.entry((row.site, row.requested, row.team, reason)).or_default() += 1;
         }
     }

@@ -453,9 +453,9 @@ impl Instant {
 /// others meanwhile is not, nor work of the runtime's own threads (target tasks).
 pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums: &mut S) {
     let roles = State::ALL.map(role);
-    let of_others = roles.map(|role| if is_charged(role) { role } else { Role::NEITHER });
-    let [mut roles, mut of_others] =
-        [roles, of_others].map(|roles| KnownRoles::of(roles, &execution.activities));
+    let charged_roles = roles.map(|role| if is_charged(role) { role } else { Role::NEITHER });
+    let [mut roles, mut charged_roles] =
+        [roles, charged_roles].map(|roles| KnownRoles::of(roles, &execution.activities));
     let runs_code = |thread: &Thread| thread.worker || thread.kind == ThreadKind::Helper;
     let is_own = |thread: &ThreadIndex| {
         let row = &execution.threads[thread.index()];
@@ -501,7 +501,7 @@ pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums
     loop {
         for lane in lanes.iter_mut().filter(|lane| !lane.ended && lane.ahead().len() <= per_lane / 2) {
             let counts = execution.threads[lane.thread.index()].worker && sums.counts(execution, lane.thread);
-            let roles = if counts { &mut roles } else { &mut of_others };
+            let roles = if counts { &mut roles } else { &mut charged_roles };
             lane.read(per_lane, roles, sums);
         }
         let coming = lanes.iter().filter_map(|lane| lane.ahead().first());

@@ -94,8 +94,9 @@ pub fn blocked_times(execution: &Execution) -> Vec<u64> {
             continue;
         }
         times.resize(execution.tasks.len(), 0);
-        let of_body = |cut: &CutSpan| cut.under == State::Task && cut.span.section.state == State::Blocked;
-        for cut in execution.shown_spans_of_run(thread).filter(of_body) {
+        let is_blocked_body =
+            |cut: &CutSpan| cut.under == State::Task && cut.span.section.state == State::Blocked;
+        for cut in execution.shown_spans_of_run(thread).filter(is_blocked_body) {
             if let Some(time) = times.get_mut(cut.span.section.task.index()) {
                 *time += cut.span.nanos();
             }

@@ -84,7 +84,7 @@ pub fn worksharing(execution: &Execution) -> Vec<Worksharing> {
                 open.push(*share);
             }
             open.retain(|share| execution.works[*share].end > span.start);
-            let of = |share: &&usize| Place::of_type(execution.works[**share].ty) == span.section.place;
+            let of = |share: &&usize| Place::task_type(execution.works[**share].ty) == span.section.place;
             if let Some(share) = open.iter().rev().find(of) {
                 busy[*share] += span.nanos();
             }

@@ -63,7 +63,7 @@ pub(crate) fn activity_segments(graph: &TaskGraph) -> Segments<'_> {
 }
 
 fn segments(graph: &TaskGraph, wanted: impl Fn(&Activity) -> bool + Sync) -> Segments<'_> {
-    let of_worker = |worker: usize| {
+    let worker_segments = |worker: usize| {
         let activities = graph.activities.get(worker);
         let is_segment = |a: &Activity| wanted(a) && a.start < a.end;
         let apart = |pair: &[Activity]| pair[0].end <= pair[1].start && !continues(&pair[0], &pair[1]);
@@ -75,7 +75,7 @@ fn segments(graph: &TaskGraph, wanted: impl Fn(&Activity) -> bool + Sync) -> Seg
         flatten(&chosen, &mut own);
         Cow::Owned(own)
     };
-    Segments((0..graph.activities.len()).into_par_iter().map(of_worker).collect())
+    Segments((0..graph.activities.len()).into_par_iter().map(worker_segments).collect())
 }
 
 /// Cuts activities, which come by start, into segments that do not overlap.
@@ -186,7 +186,7 @@ pub(crate) struct Limits {
 
 impl Limits {
     /// The limits of a task on `node` by its inputs alone.
-    pub fn of_inputs(graph: &TaskGraph, deciding: Deciding, node: u32) -> Limits {
+    pub fn from_inputs(graph: &TaskGraph, deciding: Deciding, node: u32) -> Limits {
         let mut limits = Limits {
             created: 0,
             creator_worker: NONE,
@@ -216,7 +216,7 @@ impl Limits {
     /// The limits of a task including its creation and readiness.
     pub fn of(graph: &TaskGraph, task: u32, deciding: Deciding, node: u32) -> Limits {
         let known = |time: u64| if time == NO_TIME { 0 } else { time };
-        let mut limits = Limits::of_inputs(graph, deciding, node);
+        let mut limits = Limits::from_inputs(graph, deciding, node);
         limits.created = known(graph.tasks.created(task as usize));
         limits.ready = known(graph.tasks.ready(task as usize));
         let creator = graph.tasks.creator(task as usize);

@@ -232,12 +232,12 @@ impl<F: FnMut(ChainPart)> Chains<'_, F> {
     fn follow_lock(&mut self, wait: &ThreadWait, from: u64, until: u64) {
         let execution = self.execution;
         let holds = execution.thread_waits.holds_of(wait.object, wait.start, wait.end);
-        let of_others = |hold: &&Hold| hold.thread != wait.thread;
-        let is_held = holds.iter().any(|hold| of_others(&hold));
+        let is_of_other = |hold: &&Hold| hold.thread != wait.thread;
+        let is_held = holds.iter().any(|hold| is_of_other(&hold));
         let mut at = from;
         // A wait may be followed in many parts.
         let first = holds.partition_point(|hold| hold.end <= from);
-        for hold in holds.iter().skip(first).filter(of_others) {
+        for hold in holds.iter().skip(first).filter(is_of_other) {
             if at >= until {
                 break;
             }
@@ -270,7 +270,7 @@ impl<F: FnMut(ChainPart)> Chains<'_, F> {
         } else {
             let execution = self.execution;
             let mut at = from;
-            for wait in execution.thread_waits.of_thread(thread, from, until) {
+            for wait in execution.thread_waits.waits_of(thread, from, until) {
                 let (start, end) = (wait.start.max(at), wait.end.min(until));
                 self.end_on_cpu(thread, Root::Ran, at, start);
                 if end > start {

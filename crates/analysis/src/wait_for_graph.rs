@@ -201,7 +201,7 @@ impl WaitForGraph {
                     let passed = at - node.since;
                     part.ns[letter as usize] += passed as i64;
                     if !share.is_zero() {
-                        part.uniform += share.of_nanos(passed);
+                        part.uniform += share.scale_nanos(passed);
                     }
                     sum.add(&if masked { part.only_overhead() } else { part });
                     break;
@@ -305,7 +305,7 @@ impl WaitForGraph {
                 self.charges.entry((key, *class)).or_default().ns += time;
             }
             if !share.is_zero() && time > 0 {
-                let (fine, ns) = (share.of_nanos(time), (weight * share.turns_between(since, at)) as i64);
+                let (fine, ns) = (share.scale_nanos(time), (weight * share.turns_between(since, at)) as i64);
                 if self.charged[letter as usize] {
                     let charged = self.charges.entry((key, *class)).or_default();
                     charged.fine -= fine;

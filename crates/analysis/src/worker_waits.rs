@@ -25,7 +25,7 @@ pub fn worker_waits(execution: &Execution) -> Vec<(Place, LostTo, u64)> {
         let blocked = execution.spans_of_run(thread).filter(|span| span.section.state == State::Blocked);
         for span in blocked {
             let mut at = span.start;
-            for wait in execution.thread_waits.of_thread(thread, span.start, span.end) {
+            for wait in execution.thread_waits.waits_of(thread, span.start, span.end) {
                 let (from, until) = (wait.start.max(at), wait.end.min(span.end));
                 if until > from {
                     follow(execution, wait, from, until, &mut |part| {

@@ -29,11 +29,11 @@ fn by_definition(execution: &Execution) -> (Charges, BTreeMap<Culprit, u64>) {
     for process in 0..execution.processes.len() {
         // The runtime's own threads run target tasks; their waits do not count.
         let runs_code = |thread: &Thread| thread.worker || thread.kind == ThreadKind::Helper;
-        let of_process = |thread: &Thread| thread.process == ProcessIndex(process as u32);
+        let is_in_process = |thread: &Thread| thread.process == ProcessIndex(process as u32);
         let threads: Vec<(ThreadIndex, Vec<CutSpan>)> = (0..execution.threads.len() as u32)
             .map(ThreadIndex)
             .filter(|at| {
-                runs_code(&execution.threads[at.index()]) && of_process(&execution.threads[at.index()])
+                runs_code(&execution.threads[at.index()]) && is_in_process(&execution.threads[at.index()])
             })
             .map(|thread| (thread, execution.cut_spans_of_run(thread).collect()))
             .collect();
@@ -57,8 +57,8 @@ fn by_definition(execution: &Execution) -> (Charges, BTreeMap<Culprit, u64>) {
                     let counts = execution.threads[thread.index()].worker && execution.is_selected(thread);
                     waiting.extend(counts.then_some((state, span.section.place)));
                 } else {
-                    let of_role = if state.group() == Group::Mutex { &mut acquiring } else { &mut working };
-                    of_role.push(Culprit::Code(state, span.section.place));
+                    let culprits = if state.group() == Group::Mutex { &mut acquiring } else { &mut working };
+                    culprits.push(Culprit::Code(state, span.section.place));
                 }
             }
             if working.is_empty() {

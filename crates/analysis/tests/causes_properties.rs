@@ -72,9 +72,9 @@ fn a_selection_of_workers_has_exact_sums() {
         }
         for mode in Mode::ALL {
             let options = SloOptions { intervals: true, ..SloOptions::default() };
-            let (of_all, slo) = (attribute(&whole, mode, &options), attribute(&part, mode, &options));
+            let (whole_causes, slo) = (attribute(&whole, mode, &options), attribute(&part, mode, &options));
             for (row, worker) in part.workers.iter().enumerate() {
-                let expected = if worker.selected { of_all.by_worker[row].total() } else { 0 };
+                let expected = if worker.selected { whole_causes.by_worker[row].total() } else { 0 };
                 assert_eq!(slo.by_worker[row].total(), expected, "seed {seed}: {mode:?}");
             }
             assert!(slo.intervals.iter().all(|interval| part.workers[interval.worker as usize].selected));

@@ -24,7 +24,7 @@ fn check(execution: &Execution) {
     let (analysis, _) = analyse(execution);
     check_call_paths(execution);
     let ledger = &analysis.ledger;
-    let useful = ledger.by_state.of_group(Group::Useful);
+    let useful = ledger.by_state.group_ns(Group::Useful);
     assert_eq!(ledger.causes.iter().map(|c| c.ns).sum::<u64>(), ledger.capacity_ns);
     assert_eq!(ledger.by_state.total(), ledger.capacity_ns);
     let workers = ledger.threads.iter().filter(|t| t.worker);
@@ -32,13 +32,13 @@ fn check(execution: &Execution) {
 
     // The entries: within a cause, charges are part of the spent time.
     let Ledger { spent, charged } = &ledger.entries;
-    let of_workers = |cause| spent.total(|entry| entry.of.whose == Whose::Worker && entry.cause.is_in(cause));
+    let worker_ns = |cause| spent.total(|entry| entry.of.whose == Whose::Worker && entry.cause.is_in(cause));
     assert_eq!(
-        Cause::ALL.into_iter().filter(|cause| cause.category() == *cause).map(of_workers).sum::<u64>(),
+        Cause::ALL.into_iter().filter(|cause| cause.category() == *cause).map(worker_ns).sum::<u64>(),
         ledger.capacity_ns
     );
     for (category, ns) in charged.by(|entry| Some(entry.cause.category())).iter() {
-        assert!(ns <= of_workers(*category), "{category:?}");
+        assert!(ns <= worker_ns(*category), "{category:?}");
     }
 
     // Blame given equals wait taken, state by state.
@@ -58,7 +58,7 @@ fn check(execution: &Execution) {
     // The same for each lock.
     let mut parts = 0;
     split_lock_waits(execution, |part| parts += part.ns);
-    assert_eq!(parts, ledger.by_state.of_group(Group::Mutex));
+    assert_eq!(parts, ledger.by_state.group_ns(Group::Mutex));
     for lock in &analysis.locks {
         let charged: u64 = lock.holders.iter().map(|h| h.ns).sum();
         assert_eq!(charged + lock.unheld_ns, lock.waited_ns);
@@ -121,7 +121,7 @@ fn check_call_paths(execution: &Execution) {
         let by_state = &analysis.ledger.by_state;
         let all: u64 = Metric::all().filter(|metric| metric.is_taken()).map(|m| tree.total(m)).sum();
         let waits =
-            [Group::Sync, Group::Device, Group::Mutex, Group::Idle].map(|group| by_state.of_group(group));
+            [Group::Sync, Group::Device, Group::Mutex, Group::Idle].map(|group| by_state.group_ns(group));
         assert_eq!(all, waits.iter().sum::<u64>() - by_state.get(State::Communication));
         let creators = execution.tasks.creator.iter().filter(|creator| execution.is_selected(**creator));
         assert_eq!(tree.total(Metric::TASKS), creators.count() as u64);
@@ -142,7 +142,7 @@ fn check_times_of_paths(execution: &Execution) {
     if quality.other_threads_ns > 0 {
         return;
     }
-    let group = |group| ledger.by_state.of_group(group);
+    let group = |group| ledger.by_state.group_ns(group);
     let code = group(Group::Useful) + group(Group::Runtime) + group(Group::Unknown);
     // In unknown states the samples set time off the CPU apart, the ledger does not.
     let off = total(Metric::OUT_OF_CPU).checked_sub(group(Group::Off)).unwrap();
@@ -216,7 +216,7 @@ proptest! {
         choices in prop::collection::vec((0_usize..5, 0_u16..50, 0_usize..200, any::<[u8; 16]>()), 1..300),
     ) {
         let whole = any_program(threads, &choices).play();
-        let (of_whole, _) = analyse(&whole);
+        let (whole_analysis, _) = analyse(&whole);
         let part = |wanted: bool| {
             let mut part = whole.clone();
             for (thread, selected) in part.threads.iter_mut().zip(&selected) {
@@ -230,12 +230,12 @@ proptest! {
             let (analysis, _) = analyse(&part);
             for time in &analysis.ledger.threads {
                 prop_assert!(part.threads[time.thread.index()].selected);
-                let same = of_whole.ledger.threads.iter().find(|row| row.thread == time.thread);
+                let same = whole_analysis.ledger.threads.iter().find(|row| row.thread == time.thread);
                 prop_assert_eq!(same.map(|row| row.by_state), Some(time.by_state));
             }
             waited += analysis.charges.iter().map(|charge| charge.total()).sum::<u64>();
         }
-        prop_assert_eq!(waited, of_whole.charges.iter().map(|charge| charge.total()).sum::<u64>());
+        prop_assert_eq!(waited, whole_analysis.charges.iter().map(|charge| charge.total()).sum::<u64>());
     }
 }
 

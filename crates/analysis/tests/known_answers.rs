@@ -132,7 +132,7 @@ fn tasks_are_counted_and_the_one_that_runs_alone_is_charged() {
     assert_eq!((ty.created, ty.began, ty.body_ns, ty.max_ns, ty.median_ns), (3, 3, 9000, 6000, 2000));
     assert_eq!(ty.queued_ns, 900 + 800 + 1700);
     assert_eq!(analysis.ledger.by_state.get(State::Taskwait), 5000);
-    let culprit = Culprit::Code(State::Task, Place::of_type(TypeIndex(0)));
+    let culprit = Culprit::Code(State::Task, Place::task_type(TypeIndex(0)));
     let charge = analysis.charges.iter().find(|c| c.culprit == culprit).unwrap();
     assert_eq!((charge.by_state.get(State::Taskwait), charge.sole_ns), (5000, 5000));
     let finding = analysis.findings.iter().find(|f| f.blamed == Blamed::Task).unwrap();

@@ -211,14 +211,14 @@ fn check_tables_of_graph(graph: &TaskGraph, causes: &Causes, what: &str) {
     let total = Sums::of(Cause::ALL.into_iter().zip(causes.by_cause));
     assert_eq!(causes.by_cause.iter().sum::<u64>(), causes.capacity_ns, "{what}: capacity");
     total.check([&Sums::of(causes.rows.iter().map(|c| (c.cause, c.ns)))], what);
-    let of_workers = causes.by_worker.iter().flat_map(|leaves| Cause::ALL.into_iter().zip(*leaves));
-    total.check([&Sums::of(of_workers)], what);
+    let worker_causes = causes.by_worker.iter().flat_map(|leaves| Cause::ALL.into_iter().zip(*leaves));
+    total.check([&Sums::of(worker_causes)], what);
     for cause in Cause::ALL.into_iter().filter(|cause| cause.is_in(Cause::Wait)) {
         let ready: u64 = causes.ready[cause as usize].iter().sum();
         assert_eq!(ready, causes.by_cause[cause as usize], "{what}: ready work in {cause:?}");
     }
-    let of_data = Sums::of(causes.by_data.iter().map(|(_, cause, ns)| (*cause, *ns)));
-    for (cause, ns) in of_data.0 {
+    let data_causes = Sums::of(causes.by_data.iter().map(|(_, cause, ns)| (*cause, *ns)));
+    for (cause, ns) in data_causes.0 {
         assert!(ns <= i128::from(causes.by_cause[cause as usize]), "{what}: data in {cause:?}");
     }
     let queues: u64 = causes.queues.iter().map(|queue| queue.idle_ns).sum();
@@ -244,10 +244,10 @@ fn check_graph(whole: &Causes, parts: &[Causes], what: &str) {
         });
         (by_worker.collect(), ready.collect())
     };
-    let of_parts: Vec<_> = parts.iter().map(tables).map(|(a, b)| (Sums::of(a), Sums::of(b))).collect();
+    let part_tables: Vec<_> = parts.iter().map(tables).map(|(a, b)| (Sums::of(a), Sums::of(b))).collect();
     let (by_worker, ready) = tables(whole);
-    Sums::of(by_worker).check(of_parts.iter().map(|part| &part.0), what);
-    Sums::of(ready).check(of_parts.iter().map(|part| &part.1), what);
+    Sums::of(by_worker).check(part_tables.iter().map(|part| &part.0), what);
+    Sums::of(ready).check(part_tables.iter().map(|part| &part.1), what);
     let by_data =
         |causes: &Causes| Sums::of(causes.by_data.iter().map(|(data, cause, ns)| ((*data, *cause), *ns)));
     by_data(whole).check(&parts.iter().map(by_data).collect::<Vec<_>>(), what);
@@ -328,15 +328,15 @@ fn threads_of_any_execution_add_up() {
             .collect();
         let what = format!("seed {seed}");
         // Constructs have the load of the whole team, for any selected threads.
-        let of_threads = |execution: &Execution| {
+        let thread_states = |execution: &Execution| {
             let mut states = states(execution);
             states.tables.0.retain(|(table, _), _| !["worksharing", "regions"].contains(table));
             states
         };
         check_states(
             By::Threads,
-            &of_threads(&whole),
-            &parts.iter().map(of_threads).collect::<Vec<_>>(),
+            &thread_states(&whole),
+            &parts.iter().map(thread_states).collect::<Vec<_>>(),
             &what,
         );
         let booked = |execution: &Execution| {
@@ -346,8 +346,8 @@ fn threads_of_any_execution_add_up() {
             (causes, attribute(&graph, Mode::Root, &SloOptions::default()))
         };
         let (causes, slo) = booked(&whole);
-        let (of_parts, slo_of_parts): (Vec<_>, Vec<_>) = parts.iter().map(booked).unzip();
-        check_graph(&causes, &of_parts, &what);
+        let (part_causes, slo_of_parts): (Vec<_>, Vec<_>) = parts.iter().map(booked).unzip();
+        check_graph(&causes, &part_causes, &what);
         check_idle(&slo, &slo_of_parts, &what);
     }
 }
@@ -357,7 +357,7 @@ fn any_sampled(dice: &mut Dice) -> Execution {
     let threads = dice.between(1, 4) as usize;
     let choices = any_choices(dice);
     let level = |region, task| [Level { first: 0, end: 1, region, task }];
-    let of_code = [
+    let code_levels = [
         level(RegionIndex::NONE, TaskIndex::NONE),
         level(RegionIndex(0), TaskIndex::NONE),
         level(RegionIndex(1), TaskIndex(2)),
@@ -370,7 +370,7 @@ fn any_sampled(dice: &mut Dice) -> Execution {
         weight_ns: dice.between(1, 500),
         flags: dice.below(2) as u32 * flag::IN_RUNTIME,
         state: if dice.chance(70) { 0 } else { states[dice.below(states.len() as u64) as usize] },
-        levels: &of_code[dice.below(of_code.len() as u64) as usize][..dice.below(2) as usize],
+        levels: &code_levels[dice.below(code_levels.len() as u64) as usize][..dice.below(2) as usize],
         addresses,
     };
     let samples: Vec<NewSample<'_>> = stacks.iter().map(|stack| sample(&stack[..])).collect();

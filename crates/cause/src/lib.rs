@@ -165,8 +165,8 @@ mod tests {
                 let only = |of: &[Runtime]| runtimes.iter().all(|runtime| of.contains(runtime));
                 assert!(!has(advice, &["OMP_", "KMP_"]) || only(&[OpenMp]), "{}", text.name);
                 assert!(!has(advice, &["NANOS6_", "cpumanager"]) || only(&[Nanos6]), "{}", text.name);
-                let of_nosv = has(advice, &["NOSV_", "governor", "topology."]);
-                assert!(!of_nosv || only(&[Nodes, Nosv, OpenMpV]), "{}", text.name);
+                let names_nosv = has(advice, &["NOSV_", "governor", "topology."]);
+                assert!(!names_nosv || only(&[Nodes, Nosv, OpenMpV]), "{}", text.name);
             }
             let own = ["OMP_WAIT", "OMP_PROC", "OMP_NUM", "KMP_", "NANOS6_", "NOSV_", "schedule("];
             assert!(!has(text.helps, &own), "{}", text.name);

@@ -46,7 +46,7 @@ pub fn violations(devices: &Devices) -> Vec<Violation> {
         text: format!("the vendor's interface dropped {} of the process", Counted(*records, "record")),
     });
     let calls = submissions(devices);
-    dropped.chain(devices.queues.iter().flat_map(|queue| of_queue(queue, &calls))).collect()
+    dropped.chain(devices.queues.iter().flat_map(|queue| queue_violations(queue, &calls))).collect()
 }
 
 /// Begin and end of the calls that submitted operations, by process, queue's number and sequence.
@@ -59,7 +59,7 @@ fn submissions(devices: &Devices) -> Submissions {
         .collect()
 }
 
-fn of_queue(queue: &Queue, calls: &Submissions) -> Vec<Violation> {
+fn queue_violations(queue: &Queue, calls: &Submissions) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut report =
         |rule, seq, text| found.push(Violation { rule, location: queue.path.clone(), seq, text });
@@ -100,14 +100,14 @@ fn of_queue(queue: &Queue, calls: &Submissions) -> Vec<Violation> {
             report("device-release-order", Some(operation.seq), text);
         }
         last = Some(operation.seq);
-        for (rule, text) in of_operation(queue, operation) {
+        for (rule, text) in operation_violations(queue, operation) {
             report(rule, Some(operation.seq), text);
         }
     }
     found
 }
 
-fn of_operation(queue: &Queue, operation: &DeviceOperation) -> Vec<(&'static str, String)> {
+fn operation_violations(queue: &Queue, operation: &DeviceOperation) -> Vec<(&'static str, String)> {
     let rules = [
         (anomaly::UNTIMED | anomaly::END_BEFORE_START, "device-untimed"),
         (anomaly::OVERLAP, "device-overlap"),

@@ -29,14 +29,15 @@ pub struct Played {
 /// violations are those of the metadata and of reading the files.
 pub fn system_of(trace: &Trace) -> (System, Vec<Violation>) {
     let descriptions: Vec<ThreadDescription> = trace.streams().iter().map(describe).collect();
-    let (system, of_metadata) = build_system(&descriptions);
+    let (system, metadata_violations) = build_system(&descriptions);
     let problems = trace.problems().iter();
     let mut violations: Vec<Violation> =
         problems.filter_map(|problem| violation_of(trace, problem)).collect();
     // If no metadata could be parsed, missing keys are not reported as well.
     let unknown = trace.streams().iter().filter(|stream| !stream.metadata.is_known);
     let unknown: FxHashSet<&str> = unknown.map(|stream| &*stream.relative_path).collect();
-    violations.extend(of_metadata.into_iter().filter(|violation| !unknown.contains(&*violation.stream)));
+    violations
+        .extend(metadata_violations.into_iter().filter(|violation| !unknown.contains(&*violation.stream)));
     violations.extend(trace.streams().iter().filter_map(late_events));
     (system, violations)
 }

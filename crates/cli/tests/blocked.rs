@@ -49,9 +49,9 @@ fn check_sleeping(report: &Value) {
     // Every nanosecond has one state.
     let causes = report["causes"].as_array().unwrap();
     assert_eq!(causes.iter().map(|cause| ns(&cause["ns"])).sum::<u64>(), ns(&report["capacity_ns"]));
-    let of_causes = causes.iter().filter(|cause| cause["cause"] == "blocked").map(|cause| ns(&cause["ns"]));
+    let causes_ns = causes.iter().filter(|cause| cause["cause"] == "blocked").map(|cause| ns(&cause["ns"]));
     let efficiency = &report["efficiency"];
-    assert_eq!(of_causes.sum::<u64>(), ns(&efficiency["blocked_loss_ns"]));
+    assert_eq!(causes_ns.sum::<u64>(), ns(&efficiency["blocked_loss_ns"]));
     let factor = |name: &str| efficiency[name].as_f64().unwrap();
     let factors = [
         "cpu_availability",
@@ -112,11 +112,11 @@ fn sleep_between_regions_is_blocked_in_traces_and_profiles() {
             taskscope_prerequisite::skip("no source of times off the CPU here");
             continue;
         }
-        let of_causes = |state: &str| -> u64 {
+        let causes_ns = |state: &str| -> u64 {
             let causes = report["causes"].as_array().into_iter().flatten();
             causes.filter(|row| row["state"] == state).map(|row| ns(&row["ns"])).sum()
         };
-        let of = |state: &str| ns(&totals[format!("state.{state}")]) + of_causes(state);
+        let of = |state: &str| ns(&totals[format!("state.{state}")]) + causes_ns(state);
         let wall = if mode == "trace" { ns(&report["wall_ns"]) } else { ns(&totals["wall_ns"]) };
         // Waking up is not sleep. Below 20 µs, readings of a profile do not tell sleep from their own time.
         assert!(of("blocked") > REQUESTED_NS * 9 / 10, "{mode}: {report}");

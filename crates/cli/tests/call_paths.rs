@@ -63,10 +63,10 @@ fn paths_are_those_of_the_source(how: &How<'_>) {
     // frames are.
     let lines = rows(&paths, "lines");
     assert_eq!(lines.iter().filter_map(|row| row["own"].as_u64()).sum::<u64>(), paths["totals"]["time_ns"]);
-    let of_runtime = ["/futex", "/syscall", "/sched_yield", "kmp_"];
+    let runtime_files = ["/futex", "/syscall", "/sched_yield", "kmp_"];
     let is_of_runtime = |row: &&Value| {
         let file = row["file"].as_str().unwrap_or_default();
-        of_runtime.iter().any(|part| file.contains(part))
+        runtime_files.iter().any(|part| file.contains(part))
     };
     assert_eq!(lines.iter().find(is_of_runtime), None);
     if !is_trace {
@@ -108,8 +108,8 @@ fn calls_are_on_the_side_of_their_caller(how: &How<'_>) {
         let own = ["main", "main [parallel", "copy", "wait_here", "give_copies", "<"];
         if let Some(first) = steps.iter().position(|step| !own.iter().any(|own| step.starts_with(own))) {
             // It runs before `main`, and at the first call of a function.
-            let of_the_loader = first == 0 || steps[first].starts_with("_dl_");
-            assert!(of_the_loader || ["copy", "main"].contains(&steps[first - 1]), "{steps:?}");
+            let is_in_loader = first == 0 || steps[first].starts_with("_dl_");
+            assert!(is_in_loader || ["copy", "main"].contains(&steps[first - 1]), "{steps:?}");
         }
         copied += if steps.contains(&"copy") { time } else { 0 };
         waited += if steps.ends_with(&["wait_here", "<waiting for a lock>"]) { time } else { 0 };
@@ -242,9 +242,10 @@ fn waiting_for_a_device_is_at_the_construct() {
             }
             let of = |place: &str| u64::from(steps == ["main", place, "<waiting for a device>"]) * time;
             at = [at[0] + of("copy_much"), at[1] + of("compute_long")];
-            let of_device = |step: &&str| step.contains("libomptarget") || step.contains("omp_offloading");
+            let is_device_step =
+                |step: &&str| step.contains("libomptarget") || step.contains("omp_offloading");
             // Code before `main` runs before the runtime is up.
-            assert!(time == 0 || steps[0] != "main" || !steps.iter().any(of_device), "{steps:?}");
+            assert!(time == 0 || steps[0] != "main" || !steps.iter().any(is_device_step), "{steps:?}");
         }
         assert!(at[0] > 0 && at[1] > at[0] / 10, "{at:?}");
         // The device works for the constructs that wait for it.
@@ -492,7 +493,7 @@ fn a_taskgroup_waits_for_all_tasks_in_it_and_these_are_the_programs() {
         let how = How { options, flags: &["-fno-optimize-sibling-calls"], ..TRACED };
         let paths = call_paths(here.path(), &program("groups"), &how);
         // Nor are a thread's first function or the runtime's own tasks a step of them.
-        let of_program = ["main", "work", "item", "loop", "leaf", "middle", "group"];
+        let program_steps = ["main", "work", "item", "loop", "leaf", "middle", "group"];
         let (mut given, mut at_nobody) = (0.0, 0.0);
         for path in rows(&paths, "paths") {
             let steps = frames(path);
@@ -502,7 +503,7 @@ fn a_taskgroup_waits_for_all_tasks_in_it_and_these_are_the_programs() {
                 && value("samples") > 0.0
                 && steps.iter().any(|step| step.contains(" ["))
             {
-                let is_known = |step: &&str| of_program.contains(&step.split(" [").next().unwrap());
+                let is_known = |step: &&str| program_steps.contains(&step.split(" [").next().unwrap());
                 // The rest belongs to a library.
                 let known = steps.iter().take_while(|step| is_known(step)).count();
                 assert!(
@@ -510,10 +511,10 @@ fn a_taskgroup_waits_for_all_tasks_in_it_and_these_are_the_programs() {
                     "{options:?} {steps:?}"
                 );
                 let in_tasks = steps.iter().filter(|step| step.contains("[task")).count();
-                let of_tasks = usize::from(steps.contains(&"item") || steps.contains(&"middle"));
+                let task_steps = usize::from(steps.contains(&"item") || steps.contains(&"middle"));
                 assert_eq!(
                     in_tasks,
-                    of_tasks + usize::from(steps.contains(&"leaf")),
+                    task_steps + usize::from(steps.contains(&"leaf")),
                     "{options:?} {steps:?}"
                 );
             }

@@ -37,8 +37,8 @@ fn data_has_the_names_of_the_program() {
         };
         assert!(names.iter().all(|name| known(name) && !name.starts_with("0x")), "{names:?}");
         for cause in ["wait.depend", "wait.send", "wait.transfer", "wait.deliver"] {
-            let of_cause = rows.iter().filter(|row| row["cause"] == cause);
-            let sum: u64 = of_cause.map(|row| row["ns"].as_u64().unwrap()).sum();
+            let cause_rows = rows.iter().filter(|row| row["cause"] == cause);
+            let sum: u64 = cause_rows.map(|row| row["ns"].as_u64().unwrap()).sum();
             assert_eq!(sum, report["ledger"]["causes"][cause].as_u64().unwrap(), "{cause}");
         }
         let idle: u64 =

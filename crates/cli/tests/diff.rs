@@ -65,7 +65,7 @@ fn changes_between_the_runs_are_printed_first() {
     groups.dedup();
     assert_eq!(groups, ["run", "cause", "efficiency", "finding"]);
     // The causes are those of the report.
-    let of_report = |name: &str| -> Value {
+    let report_of = |name: &str| -> Value {
         let mut command = taskscope();
         let run = output(command.current_dir(here.path()).args(["report", "--json", name]));
         serde_json::from_slice(&run.stdout).unwrap()
@@ -74,7 +74,7 @@ fn changes_between_the_runs_are_printed_first() {
         let causes = report["causes"].as_array().unwrap().iter().filter(|row| row["cause"] == cause);
         causes.map(|row| row["ns"].as_u64().unwrap()).sum()
     };
-    let (two, three) = (of_report("two"), of_report("three"));
+    let (two, three) = (report_of("two"), report_of("three"));
     for row in rows.iter().filter(|row| row["group"] == "cause") {
         let cause = row["name"].as_str().unwrap();
         let sums = (sum_of(&two, cause) as f64, sum_of(&three, cause) as f64);
@@ -113,10 +113,10 @@ fn changes_between_the_runs_are_printed_first() {
     };
     let joins = knows("before") != knows("after");
     assert_eq!(shown.contains("blocked is compared as a part of work"), joins, "{shown}");
-    let of_trace = report["rows"].as_array().unwrap().iter().find(|row| row["name"] == "work").unwrap();
+    let work_row = report["rows"].as_array().unwrap().iter().find(|row| row["name"] == "work").unwrap();
     let blocked = if joins { sum_of(&two, "blocked") } else { 0 };
     let work = (sum_of(&two, "work") + blocked) as f64;
-    assert_eq!(of_trace["before"].as_f64().unwrap(), work);
+    assert_eq!(work_row["before"].as_f64().unwrap(), work);
     let number = |name: &str| {
         let row = report["rows"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap();
         row["before"].as_f64().unwrap()

@@ -291,7 +291,7 @@ fn outputs(page: &str, runnable: &[&Block], recordings: Recordings) -> Vec<Outpu
         Recordings::Store => "store",
         Recordings::Stored => "stored",
     };
-    let of_page = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shown").join(page).with_extension("");
+    let page_store = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shown").join(page).with_extension("");
     mpi::permit(&mut shell)
         .env("PATH", path_variable.unwrap())
         .env("OMP_NUM_THREADS", "2")
@@ -299,12 +299,12 @@ fn outputs(page: &str, runnable: &[&Block], recordings: Recordings) -> Vec<Outpu
         .env("PKG_CONFIG_PATH", package)
         .env("DOCS_TASKSCOPE", taskscope().get_program())
         .env("DOCS_RUN", mode)
-        .env("DOCS_STORED", &of_page)
+        .env("DOCS_STORED", &page_store)
         .env("DOCS_EXAMPLE", &example)
         .env("DOCS_KIB", STORED_KIB.to_string());
     let printed = text(&common::output(&mut shell).stdout).replace(here.to_str().unwrap(), "/home/user");
     if recordings == Recordings::Store {
-        replace_folder(&of_page, here.to_str().unwrap());
+        replace_folder(&page_store, here.to_str().unwrap());
     }
 
     let mut outputs = Vec::new();

@@ -210,9 +210,10 @@ fn a_jumbo_payload_in_place_of_a_plain_one_is_reported() {
 #[test]
 fn kinds_of_threads_and_labels_that_never_end_are_minded_by_check_alone() {
     let stream = |model| StreamBuilder::new(0, 1, 101).require(&["ovni", model]).cpus(1).execute(1_000, 0);
-    let of_kind = stream("nanos6").point(2_000, nanos6::MAIN_BEGIN).end(3_000);
+    let open_main = stream("nanos6").point(2_000, nanos6::MAIN_BEGIN).end(3_000);
     let in_subsystem = stream("nanos6").point(2_000, nanos6::SCHEDULER_ADDING_READY_TASKS_BEGIN).end(3_000);
-    for (stream, code, lint) in [(of_kind, "other-stack-not-empty", 0), (in_subsystem, "stack-not-empty", 1)]
+    for (stream, code, lint) in
+        [(open_main, "other-stack-not-empty", 0), (in_subsystem, "stack-not-empty", 1)]
     {
         let (root, path) = written(&stream);
         assert_eq!(codes_of_check(&path), [code]);
@@ -241,10 +242,10 @@ fn payloads_of_all_events_are_held_against_their_declaration() {
         let (_root, path) = written(&stream.end(3_000));
         let text = stdout(&taskscope(&["check", "--json", "--all", &path]));
         let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-        let of_payload = lines.filter(|line| line["code"].as_str().unwrap().starts_with("payload-"));
+        let payload_lines = lines.filter(|line| line["code"].as_str().unwrap().starts_with("payload-"));
         let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
         let reported: Vec<(String, String)> =
-            of_payload.map(|line| (word(&line["event"]), word(&line["code"]))).collect();
+            payload_lines.map(|line| (word(&line["event"]), word(&line["code"]))).collect();
         (emitted, reported)
     };
     // One that no runtime is known to write.

@@ -53,8 +53,8 @@ fn rows<'a>(report: &'a Value, table: &str) -> &'a [Value] {
 
 /// Tasks of the type that is named after this function.
 fn tasks_of(report: &Value, function: &str) -> u64 {
-    let of_type = rows(report, "task_types").iter().filter(|row| row["function"] == function);
-    of_type.map(|row| row["began"].as_u64().unwrap()).sum()
+    let type_rows = rows(report, "task_types").iter().filter(|row| row["function"] == function);
+    type_rows.map(|row| row["began"].as_u64().unwrap()).sum()
 }
 
 #[test]

@@ -31,8 +31,8 @@ fn assert_explained(recording: &Path, report: &Value) {
             assert!(!words.is_empty() && plain.contains(words), "{id} {key}: {words}\n{explained}");
         }
         let cause = row["cause"].as_str().unwrap();
-        let of_cause = format!("{cause}  (cause of lost time)");
-        assert!(explained.lines().any(|line| line == of_cause), "{id}: {cause}\n{explained}");
+        let cause_line = format!("{cause}  (cause of lost time)");
+        assert!(explained.lines().any(|line| line == cause_line), "{id}: {cause}\n{explained}");
     }
     let verdict = report["verdict"].as_str().unwrap();
     let summary =

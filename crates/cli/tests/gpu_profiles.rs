@@ -142,9 +142,9 @@ fn profiles_of_both_vendors_become_queues_with_their_calls() {
         let rows = output(taskscope().args(["export", "--to", "csv"]).arg(&trace)).stdout;
         let rows = String::from_utf8(rows).unwrap();
         let times = |kind: &str| -> Vec<String> {
-            let of_kind = rows.lines().filter(|row| row.starts_with(&format!("{kind},")));
+            let kind_rows = rows.lines().filter(|row| row.starts_with(&format!("{kind},")));
             // Names may have commas: the begin and the end are before them.
-            of_kind.map(|row| row.splitn(6, ',').skip(3).collect::<Vec<_>>().join(",")).collect()
+            kind_rows.map(|row| row.splitn(6, ',').skip(3).collect::<Vec<_>>().join(",")).collect()
         };
         let operations = times("device operation");
         assert_eq!(operations.len(), 2, "{rows}");

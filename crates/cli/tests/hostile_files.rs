@@ -448,9 +448,9 @@ fn names_in_neutral_traces_do_not_act_on_a_terminal() {
     ];
     fs::create_dir(&tables).unwrap();
     rows.iter().for_each(|(name, rows)| fs::write(tables.join(name), rows).unwrap());
-    let of_tables = root.path().join("of-tables");
-    assert_harmless(&["import", text(&tables), "-o", text(&of_tables)]);
-    assert_trace_is_harmless(&of_tables);
+    let tables_trace = root.path().join("of-tables");
+    assert_harmless(&["import", text(&tables), "-o", text(&tables_trace)]);
+    assert_trace_is_harmless(&tables_trace);
     for rows in
         [format!("id,type,node,worker,start,end\n1,a,0,0,{evil},9\n"), format!("id,type,{evil}\n1,a,0\n")]
     {

@@ -87,9 +87,9 @@ fn rows_beside_threads_are_exported_and_come_back_without_workers() {
     let here = tempfile::tempdir().unwrap();
     let stored = |name: &str| format!("{}/tests/{name}", env!("CARGO_MANIFEST_DIR"));
     let (waits, collectives) = (stored("shown/howto/threads/orders.trace"), stored("traces/pic"));
-    let (of_waits, of_collectives) = (csv_kinds(&waits), csv_kinds(&collectives));
-    assert_eq!((of_waits["wait"], of_waits["wake"]), (92, 92));
-    assert_eq!(of_collectives["collective"], 8);
+    let (wait_kinds, collective_kinds) = (csv_kinds(&waits), csv_kinds(&collectives));
+    assert_eq!((wait_kinds["wait"], wait_kinds["wake"]), (92, 92));
+    assert_eq!(collective_kinds["collective"], 8);
     let collective = run(&["export", "--to", "csv", &collectives]);
     let collective: Vec<&str> =
         collective.lines().find(|row| row.starts_with("collective,")).unwrap().split(',').collect();

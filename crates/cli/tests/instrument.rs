@@ -87,14 +87,14 @@ fn sequences_of_threads_and_tasks_have_names() {
     let folder = tempfile::tempdir().unwrap();
     write_program(folder.path());
     assert!(taskscope(&["check"], folder.path()).status.success());
-    let of_task = text(&taskscope(&["dump", "--shown", "task"], folder.path()));
-    let of_one: Vec<&str> = of_task
+    let task_dump = text(&taskscope(&["dump", "--shown", "task"], folder.path()));
+    let first_task_lines: Vec<&str> = task_dump
         .lines()
         .filter(|l| l.contains("  task 1  "))
         .map(|l| l.split("task 1  ").nth(1).unwrap())
         .collect();
     assert_eq!(
-        of_one,
+        first_task_lines,
         [
             "task 1 (long) is created",
             "task 1 is taken up on thread 100",
@@ -110,10 +110,10 @@ fn sequences_of_threads_and_tasks_have_names() {
             "task 1 has ended",
         ]
     );
-    let of_thread = text(&taskscope(&["dump", "--shown", "thread", "--behaviour", "plain"], folder.path()));
+    let thread_dump = text(&taskscope(&["dump", "--shown", "thread", "--behaviour", "plain"], folder.path()));
     assert!(
-        of_thread.contains("thread.101  state CACHE begins"),
-        "shown again on the other thread: {of_thread}"
+        thread_dump.contains("thread.101  state CACHE begins"),
+        "shown again on the other thread: {thread_dump}"
     );
     let wrong = taskscope(&["dump", "--shown", "thread", "--behaviour", "flat"], folder.path());
     assert_eq!(wrong.status.code(), Some(2));

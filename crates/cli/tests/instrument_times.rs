@@ -82,13 +82,13 @@ fn times_match_the_shown_states_in_every_behaviour() {
 fn lanes_are_threads_or_tasks_with_their_own_time() {
     let folder = tempfile::tempdir().unwrap();
     write_walker(folder.path());
-    let of_task = times_of(folder.path(), "task", "stacked", &[]);
-    let lane = &of_task["lanes"][0];
+    let task_times = times_of(folder.path(), "task", "stacked", &[]);
+    let lane = &task_times["lanes"][0];
     assert_eq!((&lane["task"], &lane["task_kind"], &lane["pid"]), (&1.into(), &"walker".into(), &100.into()));
     assert_eq!(lane["time_ns"], 4000 + 7000, "it stands still while it is on no thread");
-    let of_thread = times_of(folder.path(), "thread", "stacked", &[]);
-    assert_eq!(of_thread["lanes"][0]["tid"], 100);
-    assert_eq!(of_thread["lanes"][0]["time_ns"], 100_000);
+    let thread_times = times_of(folder.path(), "thread", "stacked", &[]);
+    assert_eq!(thread_times["lanes"][0]["tid"], 100);
+    assert_eq!(thread_times["lanes"][0]["time_ns"], 100_000);
     let table = text(&["report", "--section", "instrumentation", "--shown", "task"], folder.path());
     assert!(table.contains("Instrumentation per task, stacked"), "{table}");
     let lines: Vec<&str> = table.lines().filter(|line| line.contains("RUNNING")).collect();

@@ -49,7 +49,7 @@ fn a_profile_records_nothing_of_itt() {
 }
 
 /// Builds a program that uses oneTBB; `None` without its headers.
-fn of_onetbb(here: &Path, source: &str) -> Option<PathBuf> {
+fn build_onetbb(here: &Path, source: &str) -> Option<PathBuf> {
     if !Path::new("/usr/include/tbb/flow_graph.h").exists() {
         taskscope_prerequisite::missing("libtbb-dev is not installed");
         return None;
@@ -65,7 +65,7 @@ fn of_onetbb(here: &Path, source: &str) -> Option<PathBuf> {
 #[test]
 fn a_lock_in_the_body_of_an_algorithm_is_a_finding_of_its_own() {
     let here = tempfile::tempdir().unwrap();
-    let Some(program) = of_onetbb(here.path(), "tbb_lock.cpp") else { return };
+    let Some(program) = build_onetbb(here.path(), "tbb_lock.cpp") else { return };
     recorded(here.path(), &program, &["--threads"]);
     let report = report(&here.path().join("trace"));
     let findings = report["findings"].as_array().unwrap();
@@ -80,7 +80,7 @@ fn a_lock_in_the_body_of_an_algorithm_is_a_finding_of_its_own() {
 #[test]
 fn nodes_of_a_flow_graph_are_named_and_threads_of_onetbb_are_workers() {
     let here = tempfile::tempdir().unwrap();
-    let Some(program) = of_onetbb(here.path(), "flow_graph.cpp") else { return };
+    let Some(program) = build_onetbb(here.path(), "flow_graph.cpp") else { return };
     recorded(here.path(), &program, &[]);
     let report = report_of_annotations(here.path());
     let begins = begins(&report);

@@ -14,7 +14,7 @@ fn modules_of_a_crate_do_not_import_each_other_in_cycles() {
     let mut wrong = String::new();
     for krate in crates() {
         let name = krate.file_name().unwrap().to_str().unwrap().to_owned();
-        let graph = Graph::of_crate(&krate.join("src"));
+        let graph = Graph::from_crate(&krate.join("src"));
         let cycles = graph.cycles();
         if !cycles.is_empty() {
             wrong += &format!("{name}: modules import each other in a cycle\n");
@@ -41,7 +41,7 @@ const LAYERS: &[(&str, &str, &[&str])] = &[
 fn modules_import_only_lower_layers() {
     for (krate, directory, lower) in LAYERS {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(krate).join("src");
-        let graph = Graph::of_crate(&source);
+        let graph = Graph::from_crate(&source);
         let is_inside = |path: &ModulePath| path.first().is_some_and(|first| first == directory);
         let inside: Vec<_> = graph.edges.iter().filter(|(from, _)| is_inside(from)).collect();
         assert!(!inside.is_empty(), "{krate} has no {directory}");
@@ -73,14 +73,14 @@ struct Graph {
 }
 
 impl Graph {
-    fn of_crate(source: &Path) -> Graph {
+    fn from_crate(source: &Path) -> Graph {
         let mut files = BTreeMap::new();
         read_modules(source, source, &mut files);
-        Graph::of_modules(files)
+        Graph::from_modules(files)
     }
 
     /// From modules with their text.
-    fn of_modules(files: BTreeMap<ModulePath, String>) -> Graph {
+    fn from_modules(files: BTreeMap<ModulePath, String>) -> Graph {
         let modules: BTreeMap<ModulePath, Module> = files
             .iter()
             .map(|(path, text)| {
@@ -448,7 +448,7 @@ fn read_modules(source: &Path, directory: &Path, files: &mut BTreeMap<ModulePath
 
 fn graph(modules: &[(&str, &str)]) -> Graph {
     let path = |name: &str| name.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect();
-    Graph::of_modules(modules.iter().map(|(name, text)| (path(name), (*text).to_owned())).collect())
+    Graph::from_modules(modules.iter().map(|(name, text)| (path(name), (*text).to_owned())).collect())
 }
 
 #[test]

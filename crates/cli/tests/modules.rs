@@ -37,8 +37,8 @@ fn libraries_at_one_address_are_distinguished_by_time() {
     for options in [&[][..], &["--sample", "500"]] {
         let report = run(here.path(), options);
         let sum = |table: &str, function: &str, key: &str| -> u64 {
-            let of_function = rows(&report, table).iter().filter(|row| row["function"] == function);
-            of_function.map(|row| row[key].as_u64().unwrap()).sum()
+            let function_rows = rows(&report, table).iter().filter(|row| row["function"] == function);
+            function_rows.map(|row| row[key].as_u64().unwrap()).sum()
         };
         // The first library makes one task, and later three; the second one makes two.
         for (function, tasks, regions) in [("first_", 4, 2), ("second", 2, 1)] {

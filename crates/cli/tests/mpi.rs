@@ -325,15 +325,15 @@ fn a_rank_waits_in_the_start_for_the_one_that_is_late() {
         let (late, all) = waits(&rows, "MPI_Init");
         assert!(late > 0 && late <= all, "{mpi:?}: {late} of {all} ns, {rows:#?}");
         let findings = report["findings"].as_array().unwrap();
-        let of_start = || findings.iter().filter(|finding| finding["cause"] == "mpi.start");
-        let found = of_start().find(|finding| finding["late_rank"] == 1).unwrap();
+        let start_findings = || findings.iter().filter(|finding| finding["cause"] == "mpi.start");
+        let found = start_findings().find(|finding| finding["late_rank"] == 1).unwrap();
         let text = found["text"].as_str().unwrap();
         assert!(text.starts_with("rank 1 comes late: others wait for it in main [MPI_Init"), "{text}");
         // Whoever is blamed, it is the time of starting and ending MPI.
         let number = |value: &Value| value.as_u64().unwrap();
         let causes = report["causes"].as_array().unwrap().iter().filter(|row| row["state"] == "mpi_start");
         let started: u64 = causes.map(|row| number(&row["ns"])).sum();
-        assert_eq!(of_start().map(|finding| number(&finding["ns"])).sum::<u64>(), started);
+        assert_eq!(start_findings().map(|finding| number(&finding["ns"])).sum::<u64>(), started);
     }
 }
 

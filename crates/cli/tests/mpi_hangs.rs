@@ -213,10 +213,10 @@ fn a_rank_that_computes_until_the_job_is_killed_is_late() {
                 findings.iter().all(|finding| finding["pattern"] != "hung"),
                 "{mpi:?} {way}: {findings:?}"
             );
-            let of_rank = |finding: &&Value| {
+            let blames_rank_one = |finding: &&Value| {
                 finding["cause"] == "mpi.late" && finding["text"].as_str().unwrap().starts_with("rank 1")
             };
-            assert!(findings.iter().filter(of_rank).count() > 0, "{mpi:?} {way}: {findings:?}");
+            assert!(findings.iter().filter(blames_rank_one).count() > 0, "{mpi:?} {way}: {findings:?}");
             // The call that had not ended is nothing but that wait.
             let calls = report["mpi_calls"].as_array().unwrap().iter();
             let number = |row: &Value, key: &str| row[key].as_u64().unwrap();

@@ -103,23 +103,23 @@ fn views_of_some_threads_include_objects_of_the_others() {
     let path = root.path().to_str().unwrap();
     let lines = |row: u32, number: u32| -> Vec<String> {
         let prv = fs::read_to_string(root.path().join("thread.prv")).unwrap();
-        let of_it = |line: &str| {
+        let row_value = |line: &str| {
             let fields: Vec<&str> = line.split(':').collect();
             (fields.get(4) == Some(&row.to_string().as_str())
                 && fields.get(6) == Some(&number.to_string().as_str()))
             .then(|| [fields[5], fields[7]].join(":"))
         };
-        prv.lines().filter_map(of_it).collect()
+        prv.lines().filter_map(row_value).collect()
     };
     assert_eq!(taskscope(&["emulate", path]).status.code(), Some(0));
     let (types, cpus) = (lines(1, 11), lines(1, 6));
     assert_eq!((types.len(), cpus.len()), (3, 3), "{types:?} {cpus:?}");
-    let of_the_other = || lines(2, 13).into_iter().filter(|line| !line.ends_with(":0")).count();
-    assert_eq!(of_the_other(), 1);
+    let other_thread_lines = || lines(2, 13).into_iter().filter(|line| !line.ends_with(":0")).count();
+    assert_eq!(other_thread_lines(), 1);
     let output = taskscope(&["emulate", "--threads", "101", path]);
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
     assert_eq!((lines(1, 11), lines(1, 6)), (types, cpus));
-    assert_eq!(of_the_other(), 0, "what the other thread did is not asked for");
+    assert_eq!(other_thread_lines(), 0, "what the other thread did is not asked for");
     assert_eq!(taskscope(&["emulate", "-l", "--threads", "101", path]).status.code(), Some(2));
 }
 

@@ -79,9 +79,9 @@ fn add(sums: &mut Sums, place: &str, value: &Value, in_times: bool) {
             for (key, value) in fields {
                 let is_sum = !NO_SUMS.iter().any(|part| key.contains(part));
                 let is_time = key == "ns" || key.ends_with("_ns");
-                let of_times = ["states", "victims"].contains(&key.as_str()) || is_time;
+                let are_times = ["states", "victims"].contains(&key.as_str()) || is_time;
                 if is_sum && (in_times || is_time || value.is_object() || value.is_array()) {
-                    add(sums, &format!("{place}.{key}"), value, of_times);
+                    add(sums, &format!("{place}.{key}"), value, are_times);
                 }
             }
         }
@@ -155,10 +155,10 @@ fn compare_parts(seed: usize, trace: &Path) -> (BTreeSet<String>, Vec<String>) {
     for name in whole.keys().chain(parts.keys()).collect::<BTreeSet<_>>() {
         let table = name.split(['.', '[', ' ']).find(|part| !part.is_empty());
         tables.insert(table.unwrap_or_default().to_owned());
-        let (of_whole, of_parts) = (whole.get(name).unwrap_or(&0), parts.get(name).unwrap_or(&0));
-        if of_whole != of_parts {
+        let (whole_sum, parts_sum) = (whole.get(name).unwrap_or(&0), parts.get(name).unwrap_or(&0));
+        if whole_sum != parts_sum {
             let case = format!("{} {ranges:?}", trace.display());
-            wrong.push(format!("{case}: {name}: whole {of_whole}, parts {of_parts}"));
+            wrong.push(format!("{case}: {name}: whole {whole_sum}, parts {parts_sum}"));
         }
     }
     (tables, wrong)

@@ -61,7 +61,7 @@ fn a_profile_and_a_trace_of_one_program_agree() {
     let [one, other] = [&trace, &profile].map(Shares::of);
     let paths: BTreeSet<&String> = one.work.keys().chain(other.work.keys()).collect();
     for path in paths {
-        let (first, second) = (one.of_work(path), other.of_work(path));
+        let (first, second) = (one.work_share(path), other.work_share(path));
         assert!((first - second).abs() < 0.02, "{path}: {first:.3} of the trace, {second:.3} of the profile");
     }
 }
@@ -209,7 +209,7 @@ impl Shares {
         Shares { work }
     }
 
-    fn of_work(&self, path: &str) -> f64 {
+    fn work_share(&self, path: &str) -> f64 {
         self.work.get(path).unwrap_or(&0.0) / self.work.values().sum::<f64>()
     }
 }
@@ -292,12 +292,12 @@ fn a_pause_is_unknown_in_traces_as_in_profiles() {
     };
     let [in_regions, paused, after_pause] = measured(&["-o", "trace"]);
     let trace = parsed(taskscope().args(["report", "--json"]).arg(here.path().join("trace")));
-    let of_trace = |report: &Value, state: &str| -> u64 {
+    let trace_ns = |report: &Value, state: &str| -> u64 {
         let causes = report["causes"].as_array().unwrap().iter();
         causes.filter(|row| row["state"] == state).map(|row| row["ns"].as_u64().unwrap()).sum()
     };
-    assert!(of_trace(&trace, "unknown") >= paused + after_pause, "{}", trace["causes"]);
-    let serial = of_trace(&trace, "serial");
+    assert!(trace_ns(&trace, "unknown") >= paused + after_pause, "{}", trace["causes"]);
+    let serial = trace_ns(&trace, "serial");
     let elsewhere = in_regions + paused + after_pause;
     assert!(
         serial <= trace["wall_ns"].as_u64().unwrap() - elsewhere,
@@ -308,10 +308,10 @@ fn a_pause_is_unknown_in_traces_as_in_profiles() {
     let [in_regions, paused, after_pause] = measured(&["--mode", "profile", "-o", "profile"]);
     let profile = parsed(taskscope().args(["report", "--json"]).arg(here.path().join("profile")));
     let totals = &profile["call_paths"]["run_totals"];
-    let of_profile = |state: &str| totals[format!("state.{state}")].as_u64().unwrap_or(0);
-    assert!(of_profile("unknown") >= paused, "{paused} {totals}");
+    let profile_ns = |state: &str| totals[format!("state.{state}")].as_u64().unwrap_or(0);
+    assert!(profile_ns("unknown") >= paused, "{paused} {totals}");
     let elsewhere = in_regions + paused + after_pause;
-    assert!(of_profile("serial") <= totals["wall_ns"].as_u64().unwrap() - elsewhere, "{elsewhere} {totals}");
+    assert!(profile_ns("serial") <= totals["wall_ns"].as_u64().unwrap() - elsewhere, "{elsewhere} {totals}");
     // A part that begins in the pause knows of it.
     let part = here.path().join("part");
     let cut = output(
@@ -326,8 +326,8 @@ fn a_pause_is_unknown_in_traces_as_in_profiles() {
     assert_eq!(kinds(&sliced), kinds(&trace));
     // A slice lacks times off the CPU: there its code has them.
     let off_cpu: u64 =
-        ["out_of_cpu", "oversubscribed", "blocked"].iter().map(|state| of_trace(&trace, state)).sum();
-    assert!(of_trace(&sliced, "serial") <= serial + off_cpu, "{sliced}");
+        ["out_of_cpu", "oversubscribed", "blocked"].iter().map(|state| trace_ns(&trace, state)).sum();
+    assert!(trace_ns(&sliced, "serial") <= serial + off_cpu, "{sliced}");
 }
 
 /// Regions of a forked child are its own, independent of the parent's.

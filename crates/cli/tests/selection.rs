@@ -134,14 +134,14 @@ fn views_show_the_selected_events() {
     let output = taskscope(&["emulate", "--where", "thread = 101 or not model = nosv", &path]);
     assert!(output.status.success() && stderr(&output).is_empty(), "{}", stderr(&output));
     let records = fs::read_to_string(root.path().join("thread.prv")).unwrap();
-    let of_row = |row: u32, view_type: u32| {
+    let count_records = |row: u32, view_type: u32| {
         let (row, view_type) = (format!("2:0:1:1:{row}:"), format!(":{view_type}:"));
         records.lines().filter(|line| line.starts_with(&row) && line.contains(&view_type)).count()
     };
     // Tasks of one thread, the states of both.
-    assert!(of_row(1, 10) > 5);
-    assert_eq!(of_row(2, 10), 1);
-    assert_eq!(of_row(1, 4), of_row(2, 4));
+    assert!(count_records(1, 10) > 5);
+    assert_eq!(count_records(2, 10), 1);
+    assert_eq!(count_records(1, 4), count_records(2, 4));
     assert_eq!(taskscope(&["emulate", "-l", "--where", "thread = 101", &path]).status.code(), Some(2));
 }
 
@@ -361,9 +361,9 @@ fn the_timeline_is_marked_where_it_is_uncertain() {
         .unwrap();
     let report = json(&["report", "--json", root.path().to_str().unwrap()]);
     let doubts = report["uncertain"]["longest"].as_array().unwrap();
-    let of_thread = doubts.iter().find(|part| part["thread"] == 102).unwrap();
-    assert_eq!(of_thread["why"], "does-not-fit");
-    assert_eq!((&of_thread["start_ns"], &of_thread["end_ns"]), (&0.into(), &30_000.into()));
+    let thread_doubt = doubts.iter().find(|part| part["thread"] == 102).unwrap();
+    assert_eq!(thread_doubt["why"], "does-not-fit");
+    assert_eq!((&thread_doubt["start_ns"], &thread_doubt["end_ns"]), (&0.into(), &30_000.into()));
     // Views have a type for it only if there is something to mark.
     let marks = |path: &str| {
         assert!(taskscope(&["emulate", path]).status.success());
@@ -376,8 +376,8 @@ fn the_timeline_is_marked_where_it_is_uncertain() {
     };
     assert_eq!(marks(root.path().to_str().unwrap()), ["2:0:1:1:2:30000:60:1", "2:0:1:1:2:60000:60:0"]);
     let (_cut, cut) = truncated();
-    let of_cut = marks(&cut);
-    assert!(of_cut.len() == 1 && of_cut[0].ends_with(":60:2"), "{of_cut:?}");
+    let cut_marks = marks(&cut);
+    assert!(cut_marks.len() == 1 && cut_marks[0].ends_with(":60:2"), "{cut_marks:?}");
     let (_whole, whole) = two_workers();
     assert!(marks(&whole).is_empty());
     let complete = json(&["report", "--json", &whole]);
@@ -439,9 +439,9 @@ fn clocks_that_go_back_and_cpus_with_two_threads_are_uncertain() {
     };
     let at = |value: &str, time: &str, row: &str| format!("{:?}", (Some(value), Some(time), Some(row)));
     assert_eq!(marks("thread.prv"), [at("3", "30000", "1"), at("0", "50000", "1")]);
-    let of_cpus =
+    let cpu_marks =
         [at("4", "10000", "2"), at("3", "30000", "1"), at("0", "40000", "2"), at("0", "50000", "1")];
-    assert_eq!(marks("cpu.prv"), of_cpus);
+    assert_eq!(marks("cpu.prv"), cpu_marks);
     let labels = fs::read_to_string(root.path().join("cpu.pcf")).unwrap();
     assert!(
         labels.contains("CPU: uncertain (taskscope)") && labels.contains("Several threads run on the CPU")

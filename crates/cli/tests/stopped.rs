@@ -127,9 +127,9 @@ fn stops_are_time_without_a_cpu_in_profiles() {
     assert!(stops >= 1, "{process}");
     let total = |key: &str| run["run_totals"][key].as_u64().unwrap_or(0);
     // Both workers were stopped.
-    let of_workers = total("stopped_ns");
-    assert!(of_workers > ns && of_workers <= 2 * ns, "{ns}: {}", run["run_totals"]);
-    assert!(total("state.out_of_cpu") >= of_workers, "{}", run["run_totals"]);
+    let stopped_ns = total("stopped_ns");
+    assert!(stopped_ns > ns && stopped_ns <= 2 * ns, "{ns}: {}", run["run_totals"]);
+    assert!(total("state.out_of_cpu") >= stopped_ns, "{}", run["run_totals"]);
     let texts =
         report["findings"].as_array().unwrap().iter().map(|finding| finding["text"].as_str().unwrap());
     let notes = run["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap());

@@ -31,17 +31,17 @@ struct Ways {
 
 impl Ways {
     fn new() -> Ways {
-        Ways::of_c("thread_waits.c")
+        Ways::build_c("thread_waits.c")
     }
 
-    fn of_c(name: &str) -> Ways {
+    fn build_c(name: &str) -> Ways {
         let here = tempfile::tempdir().unwrap();
         let program = here.path().join("program");
         Compiler::Gcc.build_file(&source(name), &program, &["-g", "-O1", "-pthread"]);
         Ways { here, program }
     }
 
-    fn of_cpp(optimisation: &str) -> Ways {
+    fn build_cpp(optimisation: &str) -> Ways {
         let here = tempfile::tempdir().unwrap();
         let program = here.path().join("program");
         let mut command = std::process::Command::new("g++");
@@ -51,7 +51,7 @@ impl Ways {
         Ways { here, program }
     }
 
-    fn of_rust() -> Ways {
+    fn build_rust() -> Ways {
         let here = tempfile::tempdir().unwrap();
         let program = here.path().join("program");
         let mut command = std::process::Command::new("rustc");
@@ -217,7 +217,7 @@ fn waits_in_the_library_of_cpp_are_named_after_their_callers() {
         ("-O2", "join", "thread", "joins", "slow_child", ""),
         ("-O0", "async", "thread", "waits for the answer", "answer", ""),
     ];
-    let (plain, optimised) = (Ways::of_cpp("-O0"), Ways::of_cpp("-O2"));
+    let (plain, optimised) = (Ways::build_cpp("-O0"), Ways::build_cpp("-O2"));
     for (optimisation, way, kind, waiting, function, blamed) in cases {
         let waits = if optimisation == "-O0" { plain.waits(way) } else { optimised.waits(way) };
         let at_line = |wait: &&Value| wait["kind"] == kind && wait["line"] == line(waiting);
@@ -239,7 +239,7 @@ fn futex_waits_of_cpp_and_rust_are_charged_to_the_thread_that_wakes() {
         ("promise", "waits for the promise", "fulfil", "fulfils", "trace"),
         ("promise", "waits for the promise", "fulfil", "fulfils", "profile"),
     ];
-    let ways = Ways::of_cpp("-O2");
+    let ways = Ways::build_cpp("-O2");
     for (way, waiting, function, waking, mode) in cases {
         let waits = ways.waits_in(mode, way);
         let at_line = |wait: &&Value| wait["kind"] == "futex" && wait["line"] == line(waiting);
@@ -256,7 +256,7 @@ fn futex_waits_of_cpp_and_rust_are_charged_to_the_thread_that_wakes() {
         let is_named = |wait: &&&Value| wait["object"].as_str().is_some_and(|name| !name.starts_with("0x"));
         assert!(!waits.is_empty() && !waits.iter().any(|wait| is_named(&wait)), "{mode}: {waits:?}");
     }
-    let ways = Ways::of_rust();
+    let ways = Ways::build_rust();
     let line = |comment: &str| line_in("thread_waits.rs", comment);
     for (way, waiting, waking, mode) in [
         ("mutex", "waits for the mutex", "releases the mutex", "trace"),
@@ -302,7 +302,7 @@ fn waits_for_channels_of_the_process_are_charged_to_the_thread_at_the_other_end(
         ("timed", "semaphore", "waits for an item", "posts"),
         ("once", "once", "waits for the routine", "runs the routine"),
     ];
-    let ways = Ways::of_c(PROGRAM);
+    let ways = Ways::build_c(PROGRAM);
     for (way, kind, waiting, waking) in cases {
         let has_both = ["pipe", "full", "timed", "once"].contains(&way);
         for mode in MODES.iter().take(1 + usize::from(has_both)) {
@@ -322,7 +322,7 @@ fn waits_for_other_processes_are_charged_to_no_thread() {
         ("pclose", "other process", "closes a command"),
         ("flock", "file lock", "locks the file"),
     ];
-    let ways = Ways::of_c(PROGRAM);
+    let ways = Ways::build_c(PROGRAM);
     for (way, kind, waiting) in cases {
         let waits = ways.waits(way);
         let wait = wait_in(&waits, PROGRAM, kind, waiting);
@@ -332,7 +332,7 @@ fn waits_for_other_processes_are_charged_to_no_thread() {
 
 #[test]
 fn a_pipe_that_holds_data_is_not_waited_for() {
-    let waits = Ways::of_c("thread_channels.c").waits("free");
+    let waits = Ways::build_c("thread_channels.c").waits("free");
     assert!(waits.iter().all(|wait| wait["kind"] != "pipe"), "{waits:?}");
 }
 
@@ -344,7 +344,7 @@ fn culprits_by_construction_have_at_least_95_percent_of_the_charged_time() {
         ("inversion.c", "mutex", "is urgent", "holds the lock", 1),
     ];
     for (program, kind, waiting, blamed, least_waits) in cases {
-        let ways = Ways::of_c(program);
+        let ways = Ways::build_c(program);
         for mode in MODES {
             let waits = ways.waits_in(mode, "run");
             let wait = wait_in(&waits, program, kind, waiting);
@@ -357,7 +357,7 @@ fn culprits_by_construction_have_at_least_95_percent_of_the_charged_time() {
 #[test]
 fn the_root_of_an_inversion_is_the_third_thread() {
     const PROGRAM: &str = "inversion.c";
-    let ways = Ways::of_c(PROGRAM);
+    let ways = Ways::build_c(PROGRAM);
     for mode in MODES {
         let waits = ways.waits_in(mode, "run");
         let wait = wait_in(&waits, PROGRAM, "mutex", "is urgent");
@@ -366,25 +366,25 @@ fn the_root_of_an_inversion_is_the_third_thread() {
         };
         let root = line_in(PROGRAM, "has worked");
         let charged = sum(&|part| !part["by"].is_null());
-        let of_root = sum(&|part| part["root"]["line"] == root);
+        let root_ns = sum(&|part| part["root"]["line"] == root);
         let largest = largest(wait);
         assert_eq!((&largest["root"]["line"], &largest["chain"]), (&root.into(), &2.into()), "{wait}");
         // The third thread has worked for 60 ms; what the minor one does before it releases the lock is its own.
-        assert!(of_root >= 60_000_000 && of_root <= charged, "{mode}: {wait}");
+        assert!(root_ns >= 60_000_000 && root_ns <= charged, "{mode}: {wait}");
     }
 }
 
 #[test]
 fn each_reader_is_charged_from_the_end_of_the_one_before() {
     const PROGRAM: &str = "several_readers.c";
-    let ways = Ways::of_c(PROGRAM);
+    let ways = Ways::build_c(PROGRAM);
     for mode in MODES {
         let waits = ways.waits_in(mode, "run");
         let wait = wait_in(&waits, PROGRAM, "read-write lock", "writes");
         let at = |comment| {
             let line = line_in(PROGRAM, comment);
-            let of_line = parts(wait).iter().filter(|part| part["by"]["line"] == line);
-            of_line.map(|part| ns(&part["ns"])).sum::<u64>()
+            let line_parts = parts(wait).iter().filter(|part| part["by"]["line"] == line);
+            line_parts.map(|part| ns(&part["ns"])).sum::<u64>()
         };
         let readers = ["reads first", "reads second", "reads third"].map(at);
         let charged = parts(wait).iter().filter(|part| !part["by"].is_null());
@@ -397,7 +397,7 @@ fn each_reader_is_charged_from_the_end_of_the_one_before() {
 #[test]
 fn waits_for_the_disk_are_outside_and_as_long_as_the_program_measures() {
     const PROGRAM: &str = "disk_wait.c";
-    let ways = Ways::of_c(PROGRAM);
+    let ways = Ways::build_c(PROGRAM);
     let mut command = record(ways.here.path());
     let run = output(command.args(["-q", "--threads", "-o", "run", "--"]).arg(&ways.program));
     let printed = text(&run.stdout);
@@ -530,8 +530,8 @@ fn findings_of_a_profile_name_the_lock_and_sum_to_the_capacity() {
         Some("cpus") => {
             assert_eq!(sum + ns(&report["cpu_time"]["used_ns"]), base);
             // The report calls the rest no work: it is what the recorder has found to be that.
-            let of_no_work = findings.iter().filter(|finding| finding["pattern"] == "no-work");
-            let no_work: u64 = of_no_work.map(|finding| ns(&finding["ns"])).sum();
+            let no_work_findings = findings.iter().filter(|finding| finding["pattern"] == "no-work");
+            let no_work: u64 = no_work_findings.map(|finding| ns(&finding["ns"])).sum();
             let recorded = ns(&report["call_paths"]["run_totals"]["cpus.idle_ns"]);
             assert!(no_work.abs_diff(recorded) < 1_000_000, "{no_work} {recorded}");
         }
@@ -555,7 +555,7 @@ fn findings_of_a_profile_name_the_lock_and_sum_to_the_capacity() {
 /// Its time begins at the fork, and is what it has used. One that runs another program at once is no process of its own.
 #[test]
 fn children_that_only_compute_have_their_time() {
-    let ways = Ways::of_c("silent_children.c");
+    let ways = Ways::build_c("silent_children.c");
     let mut command = record(ways.here.path());
     let run = output(command.args(["-q", "--threads", "-o", "run", "--"]).arg(&ways.program));
     assert!(run.status.success(), "{:?} {}", run.status, text(&run.stderr));
@@ -564,10 +564,10 @@ fn children_that_only_compute_have_their_time() {
     let report = report(&ways.here.path().join("run"));
     // The program, two children, and `true`.
     assert_eq!((&report["processes"], &report["problems"]), (&4.into(), &serde_json::json!([])), "{report}");
-    let of_cpus = &report["cpu_time"];
+    let cpu_time = &report["cpu_time"];
     // The system does not sum up the times of threads.
-    if !of_cpus.is_null() {
-        assert!(ns(&of_cpus["used_ns"]) >= used / 10 * 9, "{used} {of_cpus}");
+    if !cpu_time.is_null() {
+        assert!(ns(&cpu_time["used_ns"]) >= used / 10 * 9, "{used} {cpu_time}");
     }
 }
 

@@ -40,7 +40,7 @@ impl Kind {
     }
 
     /// The kind of the keys in a key's object.
-    fn of_keys(key: &str) -> Option<Kind> {
+    fn nested_in(key: &str) -> Option<Kind> {
         Some(match key {
             "causes" | "ready_work" => Kind::Cause,
             "states" | "victims" => Kind::State,
@@ -101,15 +101,15 @@ impl Names {
                     if let (Some(kind), Some(name)) = (Kind::of(key), value.as_str()) {
                         self.add(kind, name, &format!("{place}, {key}"));
                     }
-                    if let (Some(kind), Some(keys)) = (Kind::of_keys(key), value.as_object()) {
+                    if let (Some(kind), Some(keys)) = (Kind::nested_in(key), value.as_object()) {
                         keys.keys().for_each(|name| self.add(kind, name, &format!("{place}, {key}")));
                     }
                     if key == "groups" {
                         let groups = value.as_array().into_iter().flatten().filter_map(Value::as_str);
                         groups.for_each(|name| self.add(Kind::State, name, &format!("{place}, {key}")));
                     }
-                    if let Some(of_state) = state_of_key(key) {
-                        self.add(Kind::State, of_state, &format!("{place}, {key}"));
+                    if let Some(state_name) = state_of_key(key) {
+                        self.add(Kind::State, state_name, &format!("{place}, {key}"));
                     }
                     let is_metric = COLUMNS.contains(&key.as_str()) || key.starts_with("idle_");
                     if is_metric || state_of_key(key).is_some() {
@@ -150,9 +150,9 @@ impl Names {
 
 /// The state or group in a key of sums: of metrics of waiting, of totals of profiles.
 fn state_of_key(key: &str) -> Option<&str> {
-    let of_metric = ["taken_", "given_", "shared_"].iter().find_map(|family| key.strip_prefix(family));
-    let of_metric = of_metric.and_then(|rest| rest.strip_suffix("_ns")).filter(|rest| !rest.is_empty());
-    of_metric.or_else(|| key.strip_prefix("state.")).or_else(|| key.strip_prefix("no_cpu."))
+    let metric_name = ["taken_", "given_", "shared_"].iter().find_map(|family| key.strip_prefix(family));
+    let metric_name = metric_name.and_then(|rest| rest.strip_suffix("_ns")).filter(|rest| !rest.is_empty());
+    metric_name.or_else(|| key.strip_prefix("state.")).or_else(|| key.strip_prefix("no_cpu."))
 }
 
 /// Stored traces, and those of the corpus beside the project.
@@ -208,9 +208,9 @@ fn write_profile(root: &Path) {
         tree.add(state, Metric::TIME, 1_000_000);
     }
     let states = State::ALL.map(State::name);
-    let of_states =
+    let state_totals =
         states.map(|name| [(format!("state.{name}"), 1_000_000), (format!("no_cpu.{name}"), 1000)]);
-    let mut totals: BTreeMap<String, u64> = of_states.into_iter().flatten().collect();
+    let mut totals: BTreeMap<String, u64> = state_totals.into_iter().flatten().collect();
     totals.insert(key::WALL_NS.to_owned(), 40_000_000);
     let process = [(key::WORKERS, "4"), (key::CPUS, "2"), (key::NO_CPU, "schedstat"), (key::FINISHED, "yes")];
     let process = process.map(|(key, value)| (key.to_owned(), value.to_owned()));
@@ -236,13 +236,13 @@ fn outputs_use_the_vocabulary() {
     let printed_of = |path: PathBuf| {
         let mut printed = Vec::new();
         let trace = path.to_str().unwrap();
-        let of_all = [
+        let always_checked = [
             &["report", "--json", "--section", "all"][..],
             &["report", "--json", "--section", GRAPH],
             &["report", "--section", "all"],
         ];
         // The same names in other forms: a few traces are enough.
-        let of_stored = [
+        let checked_if_stored = [
             &["report", "--section", GRAPH][..],
             &["report", "--json", "--section", "call-paths"],
             &["report", "--json", "--section", "idle", "--window", "10%..60%"],
@@ -254,8 +254,8 @@ fn outputs_use_the_vocabulary() {
             &["diff", "--json", "--paths", trace],
             &["explain", "F1"],
         ];
-        let of_stored = if path.starts_with(&stored) { &of_stored[..] } else { &[] };
-        for arguments in of_all.iter().chain(of_stored) {
+        let checked_if_stored = if path.starts_with(&stored) { &checked_if_stored[..] } else { &[] };
+        for arguments in always_checked.iter().chain(checked_if_stored) {
             let place = format!("taskscope {} {trace}", arguments.join(" "));
             let output = output(taskscope().args(*arguments).arg(trace));
             // Damaged traces of the corpus have no report.
@@ -305,9 +305,10 @@ fn names_in_hangs_and_profiles_are_in_the_vocabulary() {
             }
         }
     }
-    let of_kind = |kind: Kind| names.0.keys().filter(move |(own, _)| *own == kind).map(|(_, name)| &**name);
-    assert!(of_kind(Kind::Pattern).any(|name| name == "hung"), "{:?}", names.0);
-    let states: BTreeSet<&str> = of_kind(Kind::State).collect();
+    let names_of_kind =
+        |kind: Kind| names.0.keys().filter(move |(own, _)| *own == kind).map(|(_, name)| &**name);
+    assert!(names_of_kind(Kind::Pattern).any(|name| name == "hung"), "{:?}", names.0);
+    let states: BTreeSet<&str> = names_of_kind(Kind::State).collect();
     assert!(State::ALL.iter().all(|state| states.contains(state.name())), "{states:?}");
     names.check();
 }
@@ -322,13 +323,13 @@ fn the_text_has_the_words_of_the_vocabulary_for_states() {
         let printed = output(taskscope().args(["report", "--section", "time", "--top", "1000"]).arg(trace));
         text(&printed.stdout)
     };
-    let of_profile = report(&profile);
+    let profile_report = report(&profile);
     for state in State::ALL {
         let is_of_state = |line: &str| {
             let words = line.split("%  ").nth(1).unwrap_or_default();
             words.strip_suffix(" (estimated)").unwrap_or(words) == state.label()
         };
-        assert!(of_profile.lines().any(is_of_state), "{}: {of_profile}", state.name());
+        assert!(profile_report.lines().any(is_of_state), "{}: {profile_report}", state.name());
     }
     let mut rows = 0;
     let printed_of = |trace: PathBuf| (report(&trace), trace);

@@ -81,8 +81,8 @@ impl Contexts {
 
     /// In the order of their numbers.
     fn tasks_of(&self, process: u32) -> Vec<(u64, &Task)> {
-        let of_process = self.tasks.iter().filter(|((of, _), _)| *of == process);
-        let mut tasks: Vec<(u64, &Task)> = of_process.map(|((_, number), task)| (*number, task)).collect();
+        let process_tasks = self.tasks.iter().filter(|((of, _), _)| *of == process);
+        let mut tasks: Vec<(u64, &Task)> = process_tasks.map(|((_, number), task)| (*number, task)).collect();
         tasks.sort_unstable_by_key(|(number, _)| *number);
         tasks
     }

@@ -108,17 +108,17 @@ fn a_restored_context_continues_as_the_whole() {
         let mut copy = fresh(behaviour);
         copy_into(&whole, &mut copy);
         steps(&mut copy, 150, 2000, &mut |thread, at, raw| later.push((thread, at, raw)));
-        let (mut of_whole, mut of_part) = (Log::default(), Log::default());
+        let (mut whole_log, mut part_log) = (Log::default(), Log::default());
         for (thread, at, raw) in &later {
-            whole.event(*thread, *at, raw, &mut of_whole);
-            part.event(*thread, *at, raw, &mut of_part);
+            whole.event(*thread, *at, raw, &mut whole_log);
+            part.event(*thread, *at, raw, &mut part_log);
         }
         for thread in 0..THREADS {
-            whole.thread_ends(thread, 9000, &mut of_whole);
-            part.thread_ends(thread, 9000, &mut of_part);
+            whole.thread_ends(thread, 9000, &mut whole_log);
+            part.thread_ends(thread, 9000, &mut part_log);
         }
-        assert_eq!(of_part.0, of_whole.0, "seed {seed}, {behaviour:?}");
-        shown += of_whole.0.len();
+        assert_eq!(part_log.0, whole_log.0, "seed {seed}, {behaviour:?}");
+        shown += whole_log.0.len();
     }
     assert!(shown > 10_000);
 }

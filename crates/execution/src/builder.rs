@@ -219,7 +219,7 @@ impl ExecutionBuilder {
             open.gap = gap;
             let current = open.current();
             if current.state == State::Serial {
-                self.of_thread(thread).becomes(at, current);
+                self.open_track(thread).becomes(at, current);
             }
         }
     }
@@ -276,7 +276,7 @@ impl ExecutionBuilder {
         let lost = &mut self.execution.threads[thread.index()].lost_events;
         *lost = lost.saturating_add(events);
         if lasts {
-            self.of_thread(thread).becomes(at, Section::of(State::Unknown));
+            self.open_track(thread).becomes(at, Section::of(State::Unknown));
             let (_, lost) = self.open[thread.index()].blind.get_or_insert((at, 0));
             *lost = lost.saturating_add(events);
             return;
@@ -285,8 +285,8 @@ impl ExecutionBuilder {
         let (since, current) = (open.last_change, open.current());
         self.execution.losses.push(Loss { thread, start: since.min(at), end: at, events });
         if !open.newest.is_empty() {
-            self.of_thread(thread).becomes(since.min(at), Section::of(State::Unknown));
-            self.of_thread(thread).becomes(at, current);
+            self.open_track(thread).becomes(since.min(at), Section::of(State::Unknown));
+            self.open_track(thread).becomes(at, current);
         }
     }
 
@@ -395,8 +395,8 @@ impl ExecutionBuilder {
             ThreadWaitChange::KnownWait {
                 site, path, start, waker, waker_site, waker_path, woken, ..
             } => {
-                let of_waker = of(waker).map(|waker| (waker, waker_site, woken, waker_path));
-                [Some((thread, site, start, path)), of_waker]
+                let waker_end = of(waker).map(|waker| (waker, waker_site, woken, waker_path));
+                [Some((thread, site, start, path)), waker_end]
             }
             ThreadWaitChange::KnownHold { holder, site, end, path, .. } => {
                 [of(holder).map(|holder| (holder, site, end, path)), None]
@@ -479,7 +479,7 @@ impl Observer for ExecutionBuilder {
     }
 
     #[inline(always)]
-    fn of_thread(&mut self, thread: ThreadIndex) -> OpenTrack<'_> {
+    fn open_track(&mut self, thread: ThreadIndex) -> OpenTrack<'_> {
         let Execution { anomalies, uncertain, .. } = &mut self.execution;
         let open = &mut self.open[thread.index()];
         OpenTrack { thread, open, storing: &mut self.storing, anomalies, uncertain }
@@ -488,7 +488,7 @@ impl Observer for ExecutionBuilder {
     #[inline(always)]
     fn change(&mut self, thread: ThreadIndex, at: u64, change: Change) {
         match change {
-            Change::Becomes(section) => self.of_thread(thread).becomes(at, section),
+            Change::Becomes(section) => self.open_track(thread).becomes(at, section),
             // Inlined into the caller, so that the value is built in place: building it in pieces and copying
             // it as a whole would stall on store forwarding.
             Change::TaskCreated { .. }
@@ -515,7 +515,7 @@ impl Observer for ExecutionBuilder {
     }
 
     fn anomaly(&mut self, thread: ThreadIndex, at: u64, anomaly: Anomaly) {
-        self.of_thread(thread).anomaly(at, anomaly);
+        self.open_track(thread).anomaly(at, anomaly);
     }
 }
 

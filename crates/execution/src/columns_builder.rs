@@ -347,8 +347,8 @@ mod tests {
             assert_eq!(track.row_at(spans[row].end - 1), Some(row));
             let mut tasks = Vec::new();
             track.for_each_in(|state, _| state == State::Task, |span| tasks.push(span));
-            let of_tasks = spans.iter().filter(|span| span.section.state == State::Task);
-            assert!(of_tasks.copied().eq(tasks), "seed {seed}");
+            let task_spans = spans.iter().filter(|span| span.section.state == State::Task);
+            assert!(task_spans.copied().eq(tasks), "seed {seed}");
             assert!((0..track.len()).all(|row| track.states().at(row) == spans[row].section.state));
         }
     }

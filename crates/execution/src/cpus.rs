@@ -67,8 +67,8 @@ impl CpuSet {
 
     /// Whether each of its CPUs is in the other set, too.
     pub fn is_within(&self, other: &CpuSet) -> bool {
-        let of_other = |at: usize| other.0.get(at).copied().unwrap_or(0);
-        self.0.iter().enumerate().all(|(at, word)| word & !of_other(at) == 0)
+        let other_word = |at: usize| other.0.get(at).copied().unwrap_or(0);
+        self.0.iter().enumerate().all(|(at, word)| word & !other_word(at) == 0)
     }
 
     /// The numbers of the CPUs, rising.

@@ -88,7 +88,7 @@ impl Execution {
         for thread in threads.iter_mut() {
             // One that never ended is there after its last event, too.
             let last = thread.last.max(thread.track.end());
-            thread.track = part.of_track(&thread.track, activities, &mut activity_numbers);
+            thread.track = part.cut_track(&thread.track, activities, &mut activity_numbers);
             // One that begins at the end is not there.
             let within = part.within(thread.first, last).filter(|_| thread.first < end || begin == end);
             (thread.first, thread.last) = within.unwrap_or((NO_TIME, 0));
@@ -137,7 +137,7 @@ impl Execution {
         // Wakers and holders are those of the whole.
         thread_waits.part = Some((begin, end));
         let region_paths = std::mem::take(&mut samples.region_paths).into_iter();
-        let kept = region_paths.map(|(region, path)| (part.region(region), part.of_path(path)));
+        let kept = region_paths.map(|(region, path)| (part.region(region), part.cut_path(path)));
         samples.region_paths = kept.filter(|(region, _)| region.is_some()).collect();
         samples.renumber_levels(|task| part.task(task), |region| part.region(region));
         let task_paths = std::mem::take(&mut samples.task_paths).into_iter();
@@ -261,7 +261,7 @@ impl Part {
         self.regions.get(region.index()).copied().unwrap_or(RegionIndex::NONE)
     }
 
-    fn of_path(&self, path: RegionPath) -> RegionPath {
+    fn cut_path(&self, path: RegionPath) -> RegionPath {
         let (parent_region, parent_task) = (self.region(path.parent_region), self.task(path.parent_task));
         RegionPath { parent_region, parent_task, ..path }
     }
@@ -280,7 +280,7 @@ impl Part {
     }
 
     /// The previous activities, restricted to `numbers`.
-    fn of_track(&self, track: &Track, activities: &Arc<Activities>, numbers: &mut ActivityNumbers) -> Track {
+    fn cut_track(&self, track: &Track, activities: &Arc<Activities>, numbers: &mut ActivityNumbers) -> Track {
         let mut part = TrackBuilder::of(numbers, 0);
         // Without any section left: whether the thread has ended or not begun yet.
         let mut last = track.end().clamp(self.begin, self.end);
@@ -337,9 +337,9 @@ impl Part {
         let Communication { calls, messages, participations, fulfilments, awaited, .. } = communication;
         let kept = |call: &MpiCall| overlaps(call.start, call.end, self.begin, self.end);
         let kept_calls: Vec<u32> = numbers(calls.iter().map(kept)).collect();
-        let of_messages: Vec<u32> =
+        let message_rows: Vec<u32> =
             numbers(messages.iter().map(|m| within(m.sent.min(m.posted), m.received))).collect();
-        let of_parts: Vec<u32> =
+        let part_rows: Vec<u32> =
             numbers(participations.iter().map(|p| overlaps(p.begun, p.completed, self.begin, self.end)))
                 .collect();
         let number = |numbers: &[u32], row: u32| numbers.get(row as usize).copied().unwrap_or(u32::MAX);
@@ -362,7 +362,7 @@ impl Part {
             message.sent = message.sent.max(self.begin);
             message.posted = message.posted.max(self.begin);
             row += 1;
-            of_messages[row - 1] != u32::MAX
+            message_rows[row - 1] != u32::MAX
         });
         let mut row = 0;
         participations.retain_mut(|part| {
@@ -372,12 +372,12 @@ impl Part {
                 part.completed = NO_TIME;
             }
             row += 1;
-            of_parts[row - 1] != u32::MAX
+            part_rows[row - 1] != u32::MAX
         });
         fulfilments.retain_mut(|fulfilment| {
             fulfilment.task = self.task(fulfilment.task);
-            fulfilment.message = number(&of_messages, fulfilment.message);
-            fulfilment.participation = number(&of_parts, fulfilment.participation);
+            fulfilment.message = number(&message_rows, fulfilment.message);
+            fulfilment.participation = number(&part_rows, fulfilment.participation);
             (self.begin..self.end).contains(&fulfilment.at) && fulfilment.task.is_some()
         });
     }

@@ -262,8 +262,8 @@ impl Execution {
         {
             return Some(format!("rank {}", rank.rank));
         }
-        let of_pid = self.processes.iter().filter(|other| other.pid == row.pid && !other.has_cpus);
-        Some(match of_pid.count() {
+        let same_pid = self.processes.iter().filter(|other| other.pid == row.pid && !other.has_cpus);
+        Some(match same_pid.count() {
             0 | 1 => format!("process {}", row.pid),
             _ => format!("process {} of {}", row.pid, row.loom),
         })

@@ -96,7 +96,7 @@ impl Place {
     }
 
     /// The place that is the body of `ty`.
-    pub fn of_type(ty: TypeIndex) -> Place {
+    pub fn task_type(ty: TypeIndex) -> Place {
         Place::pack(2, ty.0)
     }
 
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn places_round_trip() {
         assert_eq!(Place::site(SiteIndex(7)).kind(), PlaceKind::Site(SiteIndex(7)));
-        assert_eq!(Place::of_type(TypeIndex(0)).kind(), PlaceKind::Type(TypeIndex(0)));
+        assert_eq!(Place::task_type(TypeIndex(0)).kind(), PlaceKind::Type(TypeIndex(0)));
         assert_eq!(Place::gap(GapIndex(PAYLOAD)).kind(), PlaceKind::Gap(GapIndex(PAYLOAD)));
         assert_eq!(Place::site(SiteIndex::NONE).kind(), PlaceKind::Unknown);
         assert_eq!(Place::gap(GapIndex(PAYLOAD + 1)), Place::UNKNOWN);

@@ -41,7 +41,7 @@ impl Joined {
 
     pub(crate) fn place(&self, place: Place) -> Place {
         match place.kind() {
-            PlaceKind::Type(ty) => Place::of_type(self.ty(ty)),
+            PlaceKind::Type(ty) => Place::task_type(self.ty(ty)),
             PlaceKind::Site(site) => Place::site(self.site(site)),
             _ => place,
         }

@@ -256,8 +256,8 @@ impl Communication {
     /// The process of a rank in the job of another process; none without a trace of it.
     pub fn process_of_rank(&self, beside: ProcessIndex, rank: u32) -> Option<ProcessIndex> {
         let job = self.ranks.get(&beside.0)?.job;
-        let of_rank = self.ranks.iter().find(|(_, known)| known.job == job && known.rank == rank);
-        of_rank.map(|(process, _)| ProcessIndex(*process))
+        let rank_owner = self.ranks.iter().find(|(_, known)| known.job == job && known.rank == rank);
+        rank_owner.map(|(process, _)| ProcessIndex(*process))
     }
 
     /// The calls of a thread, in order.

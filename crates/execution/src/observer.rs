@@ -17,11 +17,11 @@ pub trait Observer {
     fn change(&mut self, thread: ThreadIndex, at: u64, change: Change);
 
     /// The receiver for the sections of one thread: for many changes without a lookup each time.
-    fn of_thread(&mut self, thread: ThreadIndex) -> OpenTrack<'_>;
+    fn open_track(&mut self, thread: ThreadIndex) -> OpenTrack<'_>;
 
     /// An event contradicts the known state; the model continued as the anomaly's name states.
     fn anomaly(&mut self, thread: ThreadIndex, at: u64, anomaly: Anomaly) {
-        self.of_thread(thread).anomaly(at, anomaly);
+        self.open_track(thread).anomaly(at, anomaly);
     }
 
     /// A sample of a call stack. Samples may come in any order, after everything that they name.

@@ -128,8 +128,8 @@ impl Samples {
 
     /// The earliest path of a wait of a thread, if any is known.
     pub fn first_path_of(&self, thread: ThreadIndex) -> Option<PathIndex> {
-        let of_thread = self.call_paths.iter().filter(|((of, _), _)| *of == thread);
-        let first = of_thread.filter_map(|(_, calls)| calls.first()).min();
+        let thread_calls = self.call_paths.iter().filter(|((of, _), _)| *of == thread);
+        let first = thread_calls.filter_map(|(_, calls)| calls.first()).min();
         first.map(|(_, path)| *path).filter(|path| path.is_some())
     }
 
@@ -142,7 +142,7 @@ impl Samples {
     }
 
     /// The samples of a thread that end after `from` and not after `until`.
-    pub fn of_thread(&self, thread: ThreadIndex, from: u64, until: u64) -> &[Sample] {
+    pub fn thread_samples(&self, thread: ThreadIndex, from: u64, until: u64) -> &[Sample] {
         let first = self.rows.partition_point(|row| (row.thread, row.at) <= (thread, from));
         let end = self.rows.partition_point(|row| (row.thread, row.at) <= (thread, until));
         self.rows.get(first..end).unwrap_or_default()
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(samples.addresses, [7, 8, 9]);
         assert_eq!(samples.levels(&samples.rows[0]), [level(1, 2), level(2, 3)]);
         assert_eq!(samples.rows.iter().map(|row| row.at).collect::<Vec<_>>(), [10, 20, 30]);
-        assert_eq!(samples.of_thread(ThreadIndex(1), 10, 30).len(), 2);
-        assert_eq!(samples.of_thread(ThreadIndex(0), 0, 100).len(), 0);
+        assert_eq!(samples.thread_samples(ThreadIndex(1), 10, 30).len(), 2);
+        assert_eq!(samples.thread_samples(ThreadIndex(0), 0, 100).len(), 0);
     }
 }

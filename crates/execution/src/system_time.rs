@@ -122,18 +122,18 @@ impl Execution {
             OsSource::Estimated => 1,
             OsSource::Switches => 2,
         };
-        let mut of_looms: FxHashMap<&str, OsSource> = FxHashMap::default();
+        let mut source_by_loom: FxHashMap<&str, OsSource> = FxHashMap::default();
         let threads = self.threads.iter().filter(|row| row.kind != ThreadKind::Cpu && !row.track.is_empty());
         for row in threads {
             let loom = self.processes[row.process.index()].loom.as_str();
-            let weakest = of_looms.entry(loom).or_insert(row.os_source);
+            let weakest = source_by_loom.entry(loom).or_insert(row.os_source);
             if rank(row.os_source) < rank(*weakest) {
                 *weakest = row.os_source;
             }
         }
         for row in self.threads.iter_mut().filter(|row| row.kind == ThreadKind::Cpu) {
             let loom = self.processes[row.process.index()].loom.as_str();
-            row.os_source = of_looms.get(loom).copied().unwrap_or_default();
+            row.os_source = source_by_loom.get(loom).copied().unwrap_or_default();
         }
     }
 
@@ -289,13 +289,13 @@ impl Execution {
     }
 
     /// Adds the times, given for all threads in order, of the threads that a CPU shows, while it does.
-    fn add_times_on(&self, cpu: ThreadIndex, of_threads: &[OffCpu], times: &mut Vec<(u64, u64)>) {
-        if of_threads.is_empty() {
+    fn add_times_on(&self, cpu: ThreadIndex, off_cpu: &[OffCpu], times: &mut Vec<(u64, u64)>) {
+        if off_cpu.is_empty() {
             return;
         }
         for (start, end, on_it) in self.threads_on(cpu) {
-            let first = of_threads.partition_point(|off| (off.thread, off.end) <= (on_it, start));
-            let parts = of_threads[first..].iter().take_while(|off| off.thread == on_it && off.start < end);
+            let first = off_cpu.partition_point(|off| (off.thread, off.end) <= (on_it, start));
+            let parts = off_cpu[first..].iter().take_while(|off| off.thread == on_it && off.start < end);
             times.extend(parts.map(|off| (off.start.max(start), off.end.min(end))));
         }
     }

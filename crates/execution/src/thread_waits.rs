@@ -77,7 +77,7 @@ pub struct ThreadWaits {
 
 impl ThreadWaits {
     /// The waits of a thread that overlap a part of the time, by begin.
-    pub fn of_thread(&self, thread: ThreadIndex, from: u64, until: u64) -> &[ThreadWait] {
+    pub fn waits_of(&self, thread: ThreadIndex, from: u64, until: u64) -> &[ThreadWait] {
         let first = self.waits.partition_point(|wait| (wait.thread, wait.end) <= (thread, from));
         let rest = self.waits.get(first..).unwrap_or_default();
         let count = rest.partition_point(|wait| wait.thread == thread && wait.start < until);
@@ -86,9 +86,9 @@ impl ThreadWaits {
 
     /// The calls in which threads wait, wake, and take locks.
     pub fn sites(&self) -> impl Iterator<Item = SiteIndex> {
-        let of_waits =
+        let wait_sites =
             self.waits.iter().flat_map(|wait| [Some(wait.site), wait.waker.map(|waker| waker.site)]);
-        of_waits.flatten().chain(self.holds.iter().map(|hold| hold.site))
+        wait_sites.flatten().chain(self.holds.iter().map(|hold| hold.site))
     }
 
     /// The holds of an object that end after `from` and not after `until`, by begin.

@@ -462,8 +462,8 @@ mod tests {
             (1, 331, pipe(room, 31, wait::OTHER_PROCESS)),
         ]);
         assert_eq!(wakers(&waits), [Some((0, 120)), Some((3, 220)), None, Some((3, 125))]);
-        let of_others: Vec<_> = waits.waits.iter().map(|wait| wait.is_of_others).collect();
-        assert_eq!(of_others, [false, false, true, false]);
+        let are_of_others: Vec<_> = waits.waits.iter().map(|wait| wait.is_of_others).collect();
+        assert_eq!(are_of_others, [false, false, true, false]);
     }
 
     #[test]

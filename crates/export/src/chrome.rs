@@ -65,9 +65,9 @@ impl<W: Write> ChromeWriter<W> {
             let place = self.place(timeline, number as u32)?;
             if named.insert(lane.process) {
                 let name = timeline.process_name(lane.process);
-                let of_process = Where { lane: None, ..place };
+                let process_place = Where { lane: None, ..place };
                 let members = json!({"name": "process_name", "args": {"name": name}});
-                self.event("M", of_process, None, &members)?;
+                self.event("M", process_place, None, &members)?;
             }
             self.event("M", place, None, &json!({"name": "thread_name", "args": {"name": lane.name}}))?;
             let members = json!({"name": "thread_sort_index", "args": {"sort_index": number}});

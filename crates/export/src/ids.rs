@@ -20,8 +20,8 @@ fn plain(id: i64) -> Option<i32> {
 impl Ids {
     pub(crate) fn of(timeline: &Timeline<'_>) -> Ids {
         let mut used = HashSet::new();
-        let of_processes = timeline.execution().processes.iter().enumerate();
-        let processes = of_processes.map(|(row, process)| {
+        let process_rows = timeline.execution().processes.iter().enumerate();
+        let processes = process_rows.map(|(row, process)| {
             let own = plain(process.pid).filter(|_| !process.has_cpus).filter(|pid| used.insert(*pid));
             own.unwrap_or(FIRST_MADE.saturating_add(row as i32))
         });

@@ -82,26 +82,26 @@ fn compare(value: Value<'_>, operator: Operator, literal: &Literal) -> bool {
 /// Linear in practice: only the last star is ever widened.
 fn matches_pattern(text: &str, pattern: &str) -> bool {
     let (text, pattern): (Vec<char>, Vec<char>) = (text.chars().collect(), pattern.chars().collect());
-    let (mut at, mut of_pattern) = (0, 0);
+    let (mut at, mut pattern_at) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while at < text.len() {
-        match pattern.get(of_pattern) {
+        match pattern.get(pattern_at) {
             Some('*') => {
-                star = Some((of_pattern, at));
-                of_pattern += 1;
+                star = Some((pattern_at, at));
+                pattern_at += 1;
             }
             Some(character) if *character == '?' || *character == text[at] => {
                 at += 1;
-                of_pattern += 1;
+                pattern_at += 1;
             }
             _ => match &mut star {
                 Some((star, covered)) => {
                     *covered += 1;
-                    (at, of_pattern) = (*covered, *star + 1);
+                    (at, pattern_at) = (*covered, *star + 1);
                 }
                 None => return false,
             },
         }
     }
-    pattern[of_pattern..].iter().all(|character| *character == '*')
+    pattern[pattern_at..].iter().all(|character| *character == '*')
 }

@@ -133,8 +133,8 @@ impl<'a> Parser<'a> {
             return Ok(Filter::Between(field, None, Some(end)));
         }
         let is_range = self.tokens.get(self.next + 1).is_some_and(|(_, token)| *token == Token::Dots);
-        let of_first = if is_range { Operator::GreaterOrEqual } else { Operator::Equal };
-        let first = self.value(&field, kind, of_first)?;
+        let first_operator = if is_range { Operator::GreaterOrEqual } else { Operator::Equal };
+        let first = self.value(&field, kind, first_operator)?;
         if self.takes(&Token::Dots) {
             if !self.is_value() {
                 return Ok(Filter::Between(field, Some(first), None));

@@ -32,18 +32,18 @@ fn the_dump_of_issue_54_in_both_orders_of_delivery() {
     else {
         return;
     };
-    let of_queue = |imported: &Imported, name: &str| {
+    let queue_named = |imported: &Imported, name: &str| {
         imported.queues.iter().find(|queue| queue.name == name).cloned().unwrap()
     };
     let one = imported(&[first.clone(), second.clone()]);
-    let queue = of_queue(&one, "0x30e63c0");
+    let queue = queue_named(&one, "0x30e63c0");
     assert_eq!((queue.delivered, queue.out_of_place, queue.held_peak), (23, 14, 1));
     assert_eq!((queue.latest_ns, queue.least_late_ns, queue.lanes), (3_943_464, 489_982, 1));
     let two = imported(&[second, first]);
-    let queue = of_queue(&two, "0x30e63c0");
+    let queue = queue_named(&two, "0x30e63c0");
     assert_eq!((queue.out_of_place, queue.latest_ns, queue.held_peak), (1, 566_410, 8));
     for result in [&one, &two] {
-        assert_eq!(of_queue(result, "0x7f5438017ae0").out_of_place, 0);
+        assert_eq!(queue_named(result, "0x7f5438017ae0").out_of_place, 0);
         let [foreign] = &result.foreign[..] else { panic!("{:?}", result.foreign) };
         assert_eq!((foreign.id, foreign.seq, foreign.thread.as_str()), (Some(16), 14, "670096"));
         assert_eq!(foreign.files_thread, "670104");

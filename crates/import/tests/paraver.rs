@@ -91,14 +91,14 @@ fn lines_may_be_in_any_order() {
     lines[2..].reverse();
     let (run, expected) = (read(&lines.join("\n")).unwrap(), read(RECORDS).unwrap());
     let spans = |run: &Run| -> Vec<Vec<(u64, u64, String)>> {
-        let of_thread = |thread: &taskscope_import::spans::Thread| {
+        let sorted_spans = |thread: &taskscope_import::spans::Thread| {
             let name = |kind: u32| run.kinds[kind as usize].name.clone();
             let mut spans: Vec<_> =
                 thread.spans.iter().map(|span| (span.start, span.end, name(span.kind))).collect();
             spans.sort();
             spans
         };
-        run.threads.iter().map(of_thread).collect()
+        run.threads.iter().map(sorted_spans).collect()
     };
     assert_eq!(spans(&run), spans(&expected));
 }

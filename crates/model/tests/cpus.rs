@@ -129,8 +129,8 @@ fn a_cpu_that_one_of_two_threads_leaves_shows_the_other() {
     let execution = play.finish();
     let states: Vec<_> = states_of_cpu(&execution).into_iter().map(|(start, end, _)| (start, end)).collect();
     assert_eq!(states, [(0, 10), (10, 20), (20, 40), (40, 50), (50, 60)]);
-    let of_cpu = |at| states_of_cpu(&execution).into_iter().find(|(start, ..)| *start == at).unwrap().2;
-    assert_eq!(of_cpu(40), of_cpu(10), "the first goes on in what it was in");
+    let state_at = |at| states_of_cpu(&execution).into_iter().find(|(start, ..)| *start == at).unwrap().2;
+    assert_eq!(state_at(40), state_at(10), "the first goes on in what it was in");
     let shared: Vec<_> = execution.uncertain.iter().map(|part| (part.start, part.end, part.doubt)).collect();
     assert_eq!(shared, [(20, 40, Doubt::CpuShared)]);
 }

@@ -78,7 +78,7 @@ pub struct CallTree {
 
 impl CallTree {
     /// A tree without paths, of the same run as a profile.
-    pub fn of_run(profile: &Profile) -> CallTree {
+    pub fn without_paths(profile: &Profile) -> CallTree {
         CallTree {
             processes: profile.processes.clone(),
             totals: profile.totals.clone(),

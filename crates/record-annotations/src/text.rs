@@ -37,7 +37,7 @@ impl Buffer {
     ///
     /// # Safety
     /// `text` is null or ends with a null character.
-    pub unsafe fn of_wide(text: *const u32) -> Buffer {
+    pub unsafe fn from_wide(text: *const u32) -> Buffer {
         let mut buffer = Buffer::of(&[]);
         let mut next = text;
         while !next.is_null() {
@@ -104,11 +104,11 @@ mod tests {
     fn wide_texts_are_converted_and_cut() {
         let wide = |text: &str| -> Vec<u32> { text.chars().map(u32::from).chain([0]).collect() };
         // SAFETY: the texts end with a null character.
-        let buffer = |text: &str| unsafe { Buffer::of_wide(wide(text).as_ptr()) };
+        let buffer = |text: &str| unsafe { Buffer::from_wide(wide(text).as_ptr()) };
         assert_eq!(buffer("Δt ≤ 1").bytes(), "Δt ≤ 1".as_bytes());
         assert_eq!(buffer(&"ä".repeat(MAX_JOINED)).bytes().len(), MAX_JOINED);
         // SAFETY: null is accepted.
-        assert_eq!(unsafe { Buffer::of_wide(core::ptr::null()) }.bytes(), b"");
+        assert_eq!(unsafe { Buffer::from_wide(core::ptr::null()) }.bytes(), b"");
         assert_eq!(Buffer::of(&[&[b'a'; MAX_JOINED - 1], b"bc"]).bytes().last(), Some(&b'b'));
     }
 

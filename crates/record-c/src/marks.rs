@@ -46,15 +46,15 @@ pub unsafe extern "C" fn ovni_mark_label(mark_type: i32, value: i64, label: *con
     // SAFETY: by contract.
     let label = unsafe { text(label) };
     let Some(thread) = thread_for("ovni_mark_label") else { return };
-    let of_type = format!("ovni.mark.{mark_type}");
-    let key = format!("{of_type}.labels.{value}");
+    let type_key = format!("ovni.mark.{mark_type}");
+    let key = format!("{type_key}.labels.{value}");
     if !(0..TYPES).contains(&mark_type) {
         misuse!("ovni_mark_label", "type {mark_type} is not in 0 to 99");
     } else if value <= 0 {
         misuse!("ovni_mark_label", "value {value} is not above zero");
     } else if label.is_empty() {
         misuse!("ovni_mark_label", "value {value} has an empty label");
-    } else if thread.get(&of_type).is_none() {
+    } else if thread.get(&type_key).is_none() {
         misuse!("ovni_mark_label", "type {mark_type} is not defined");
     } else if thread.get(&key).is_some() {
         misuse!("ovni_mark_label", "value {value} of type {mark_type} already has a label");

@@ -267,13 +267,13 @@ fn events_of_a_signal_handler_are_recorded_during_every_call() {
         .filter(|event| event.code == Code(*b"OB."))
         .map(|event| u64::from_le_bytes(event.payload.try_into().unwrap()))
         .collect();
-    let (of_handler, of_thread): (Vec<u64>, Vec<u64>) =
+    let (handler_numbers, thread_numbers): (Vec<u64>, Vec<u64>) =
         numbers.iter().partition(|number| **number >> 63 == 1);
-    assert!(of_thread.into_iter().eq(0..emitted.parse().unwrap()));
+    assert!(thread_numbers.into_iter().eq(0..emitted.parse().unwrap()));
     let handled: u64 = handled.parse().unwrap();
-    let missing = (0..handled).filter(|number| !of_handler.contains(&(number | 1 << 63))).count();
-    let first = (0..).zip(&of_handler).find(|(number, found)| number | 1 << 63 != **found);
-    assert_eq!((of_handler.len() as u64, first), (handled, None), "{missing} of {emitted} + {handled}");
+    let missing = (0..handled).filter(|number| !handler_numbers.contains(&(number | 1 << 63))).count();
+    let first = (0..).zip(&handler_numbers).find(|(number, found)| number | 1 << 63 != **found);
+    assert_eq!((handler_numbers.len() as u64, first), (handled, None), "{missing} of {emitted} + {handled}");
     std::fs::remove_dir_all(directory).unwrap();
 }
 

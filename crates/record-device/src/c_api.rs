@@ -165,7 +165,7 @@ impl Inner {
                 ..Record::default()
             }
         };
-        let of_released = |released: Released, state: u32| Record {
+        let released_record = |released: Released, state: u32| Record {
             state,
             id: released.detail.id,
             list: released.detail.amount,
@@ -180,8 +180,8 @@ impl Inner {
         };
         let mut out = |output: Output| {
             let record = match output {
-                Output::Released(released) => of_released(released, DELIVERED),
-                Output::Late(released) => of_released(released, LATE),
+                Output::Released(released) => released_record(released, DELIVERED),
+                Output::Late(released) => released_record(released, LATE),
                 Output::Lost { queue, seq, thread, append, detail } => Record {
                     state: LOST,
                     id: detail.id,

@@ -95,8 +95,8 @@ impl State {
     /// The operation that waits for a record with this id and these times.
     fn first(&mut self, id: VendorKey, start: u64, end: u64) -> Option<Operation> {
         // An id that is in use again may still come with the record of its earlier use.
-        let of_earlier = remembered(&self.ended, &id).is_some_and(|last| is_copy(last, start, end));
-        if of_earlier || !self.identities.is_open(id) {
+        let is_earlier = remembered(&self.ended, &id).is_some_and(|last| is_copy(last, start, end));
+        if is_earlier || !self.identities.is_open(id) {
             return None;
         }
         let operation = self.identities.completed(id)?;
@@ -310,8 +310,8 @@ impl Correlator {
     /// Announced operations of each queue.
     pub fn announced(&self) -> Vec<Announced> {
         self.with(|state| {
-            let of_calls = state.queues.iter().filter(|((_, further), _)| !further);
-            let mut announced: Vec<_> = of_calls
+            let call_queues = state.queues.iter().filter(|((_, further), _)| !further);
+            let mut announced: Vec<_> = call_queues
                 .map(|((key, _), queue)| {
                     let open = state.open.get(&queue.index).copied().unwrap_or(0);
                     Announced { queue: queue.index, context: key.context, count: queue.next, open }

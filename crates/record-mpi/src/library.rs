@@ -359,13 +359,14 @@ impl Library {
     pub fn meet_in_session(&self, session: usize) -> Option<(u32, u32)> {
         type OfSession = unsafe extern "C" fn(usize, *const c_char, *mut usize) -> c_int;
         type RankOf = unsafe extern "C" fn(usize, *mut c_int) -> c_int;
-        let (of_session, rank_of) = (symbol(c"PMPI_Group_from_session_pset")?, symbol(c"PMPI_Group_rank")?);
+        let (group_from_session, rank_of) =
+            (symbol(c"PMPI_Group_from_session_pset")?, symbol(c"PMPI_Group_rank")?);
         let (mut group, mut rank, mut size) = (0, -1, -1);
         // SAFETY: the functions have these types in every MPI; the session is the program's own.
         let good = unsafe {
-            let of_session = core::mem::transmute::<usize, OfSession>(of_session);
+            let group_from_session = core::mem::transmute::<usize, OfSession>(group_from_session);
             let rank_of = core::mem::transmute::<usize, RankOf>(rank_of);
-            of_session(session, c"mpi://WORLD".as_ptr(), &mut group) == 0
+            group_from_session(session, c"mpi://WORLD".as_ptr(), &mut group) == 0
                 && rank_of(group, &mut rank) == 0
                 && (self.functions.group_size)(group, &mut size) == 0
         };

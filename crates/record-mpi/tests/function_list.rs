@@ -127,7 +127,7 @@ impl Function {
         self.parameters.iter().position(|parameter| parameter.name == name).map(|at| at as u8)
     }
 
-    fn of_kind(&self, kind: &str, is_output: bool) -> Option<u8> {
+    fn first_of_kind(&self, kind: &str, is_output: bool) -> Option<u8> {
         let found = |p: &Parameter| p.kind == kind && p.is_output == is_output;
         self.parameters.iter().position(found).map(|at| at as u8)
     }
@@ -213,7 +213,7 @@ impl Function {
     fn does(&self) -> (String, &'static str) {
         let at = |name: &str| self.at(name).unwrap_or_else(|| panic!("{}: {name}", self.name));
         let or_absent = |at: Option<u8>| at.map_or("ABSENT".to_owned(), |at| at.to_string());
-        let request = or_absent(self.of_kind("REQUEST", true));
+        let request = or_absent(self.first_of_kind("REQUEST", true));
         let name = self.name;
         let special = match name {
             "Init" | "Init_thread" => Some(("Does::Init".to_owned(), "start of MPI")),
@@ -290,11 +290,11 @@ impl Function {
             | "Comm_create_from_group"
             | "Intercomm_create"
             | "Intercomm_create_from_groups" => {
-                let new = self.of_kind("COMMUNICATOR", true).unwrap();
-                let parent = or_absent(self.of_kind("COMMUNICATOR", false));
+                let new = self.first_of_kind("COMMUNICATOR", true).unwrap();
+                let parent = or_absent(self.first_of_kind("COMMUNICATOR", false));
                 // Intercommunicators have two groups, of which each member knows its own.
                 let is_of_group = matches!(name, "Comm_create_group" | "Comm_create_from_group");
-                let group = or_absent(self.of_kind("GROUP", false).filter(|_| is_of_group));
+                let group = or_absent(self.first_of_kind("GROUP", false).filter(|_| is_of_group));
                 Some((
                     format!("Does::MeetOnNew({parent}, {group}, {new})"),
                     "collective over the new communicator",
@@ -367,7 +367,7 @@ impl Function {
             }
             return (self.access(), "file");
         }
-        if self.of_kind("WINDOW", false).is_some() {
+        if self.first_of_kind("WINDOW", false).is_some() {
             return (self.access(), if self.at("target_rank").is_some() { "one-sided" } else { "" });
         }
         const OPERATIONS: &[&str] = &[
@@ -416,7 +416,7 @@ impl Function {
             };
         }
         if let (Some(parent), Some(new)) =
-            (self.of_kind("COMMUNICATOR", false), self.of_kind("COMMUNICATOR", true))
+            (self.first_of_kind("COMMUNICATOR", false), self.first_of_kind("COMMUNICATOR", true))
         {
             let root = or_absent(self.at("root").filter(|_| !name.starts_with("Comm_spawn")));
             let does = format!(

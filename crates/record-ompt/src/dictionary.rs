@@ -21,7 +21,7 @@ impl Moment<'_> {
             return 0;
         }
         match user_code(codeptr) {
-            Some(address) => self.entry(Key::of_site(address), Outlined::default()).site,
+            Some(address) => self.entry(Key::plain_site(address), Outlined::default()).site,
             None => self.thread.frames.nearest_site(),
         }
     }
@@ -32,14 +32,14 @@ impl Moment<'_> {
         if self.thread.profile.is_some() {
             return 0;
         }
-        user_code(codeptr).map_or(0, |address| self.entry(Key::of_site(address), Outlined::default()).site)
+        user_code(codeptr).map_or(0, |address| self.entry(Key::plain_site(address), Outlined::default()).site)
     }
 
     /// Returns the site of the team's region that this thread joins, by its outlined body; `None` if that is
     /// unknown. `fork` is the return address of the fork, if this thread forked the team.
     #[inline(always)]
     pub fn site_of_team(&mut self, team: *mut Data, fork: Option<u64>) -> Option<u32> {
-        let (outlined, returns_to) = outlined::of_team(team, fork)?;
+        let (outlined, returns_to) = outlined::team_construct(team, fork)?;
         if outlined.body == 0 {
             return None;
         }
@@ -61,12 +61,12 @@ impl Moment<'_> {
     pub fn task_type(&mut self, codeptr: *const c_void, new_task: *const Data, flags: u32) -> Entry {
         outlined::look_for_tasks(new_task);
         let outlined =
-            if abi::is_object(new_task) { outlined::of_task(new_task) } else { Outlined::default() };
+            if abi::is_object(new_task) { outlined::task_construct(new_task) } else { Outlined::default() };
         let address = user_code(codeptr).unwrap_or_else(|| match outlined.body {
             0 => self.enclosing(),
             _ => BY_SITE,
         });
-        self.entry(Key::of_tasks(address, outlined.body, flags), outlined)
+        self.entry(Key::task_site(address, outlined.body, flags), outlined)
     }
 
     /// The type of a worksharing construct of this OMPT kind.

@@ -111,7 +111,7 @@ fn are_runtimes_own() -> bool {
 /// Returns the construct of the team that a thread joins, and the return address of its fork. `fork` is the
 /// return address that OMPT reported, if this thread forked the team.
 #[inline]
-pub fn of_team(team: *mut Data, fork: Option<u64>) -> Option<(Outlined, u64)> {
+pub fn team_construct(team: *mut Data, fork: Option<u64>) -> Option<(Outlined, u64)> {
     if !abi::is_object(team) || !are_runtimes_own() || profiling::is_on() {
         return None;
     }
@@ -140,7 +140,7 @@ pub fn of_team(team: *mut Data, fork: Option<u64>) -> Option<(Outlined, u64)> {
 /// First argument of the function that the runtime calls as the body of a team: for gcc's programs, the body.
 /// A team of one thread forked by them has no arguments.
 fn argument_of(team: *mut Data) -> u64 {
-    // SAFETY: as in `of_team`.
+    // SAFETY: as in `team_construct`.
     let (launcher, arguments) = unsafe { (near(team, TEAM_LAUNCHER), near(team, TEAM_ARGUMENTS)) };
     if launcher == 0 || !abi::is_object(arguments as *const u64) || !arguments.is_multiple_of(8) {
         return 0;
@@ -151,7 +151,7 @@ fn argument_of(team: *mut Data) -> u64 {
 
 /// The construct of a task that is created now.
 #[inline(always)]
-pub fn of_task(task: *const Data) -> Outlined {
+pub fn task_construct(task: *const Data) -> Outlined {
     match TASK.known() {
         // SAFETY: the runtime's record has the fields found before.
         Some(words) => Outlined { body: unsafe { near(task, words) }, word: task as u64, is_task: true },

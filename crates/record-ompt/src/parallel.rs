@@ -62,12 +62,12 @@ pub unsafe extern "C" fn parallel_begin(
         };
         let region = moment.thread.regions.take();
         let is_body = codeptr.is_null() && ToolData::load(task).has(LEAGUE);
-        let of_teams = match flags as u32 & parallel_flag::LEAGUE {
+        let teams_flags = match flags as u32 & parallel_flag::LEAGUE {
             0 if is_body => TEAMS_BODY,
             0 => 0,
             _ => LEAGUE,
         };
-        ToolData::new(region, site, of_teams).store(parallel);
+        ToolData::new(region, site, teams_flags).store(parallel);
         moment.thread.remember_fork(region, codeptr);
         moment.thread.requested = requested;
         let flags = flags as u32 | if is_body { omp::RUNTIMES_OWN } else { 0 };
@@ -153,14 +153,14 @@ pub unsafe extern "C" fn implicit_task(
                 moment.become_helper();
             }
             // LLVM's runtime names no region for the member of a league of one.
-            let of_teams = match flags as u32 & task_flag::INITIAL != 0 && data.id() != 0 {
+            let teams_flags = match flags as u32 & task_flag::INITIAL != 0 && data.id() != 0 {
                 true => LEAGUE,
                 false => ToolData::load(parallel).flags() & (LEAGUE | TEAMS_BODY),
             };
-            ToolData::new(data.id(), data.site(), of_teams).store(task);
+            ToolData::new(data.id(), data.site(), teams_flags).store(task);
             if data.id() != 0 {
                 moment.begin_member(data, index, team);
-                if forked.is_some() && team < moment.thread.requested && of_teams == 0 {
+                if forked.is_some() && team < moment.thread.requested && teams_flags == 0 {
                     moment.record_team_limits(data.id(), data.site());
                 }
             }

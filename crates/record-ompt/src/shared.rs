@@ -81,9 +81,9 @@ impl Moment<'_> {
     pub fn end_call(&mut self, call: Call) {
         match call {
             Call::Standard(codes) => {
-                let of_profile = Open::Call { function: codes.call_number() };
-                match self.thread.frames.top().is_some_and(|top| top.open == of_profile) {
-                    true => self.close_in_context(|open| open == of_profile),
+                let profile_call = Open::Call { function: codes.call_number() };
+                match self.thread.frames.top().is_some_and(|top| top.open == profile_call) {
+                    true => self.close_in_context(|open| open == profile_call),
                     false => self.close_section(codes),
                 }
             }

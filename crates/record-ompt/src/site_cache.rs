@@ -82,20 +82,20 @@ impl SiteCache {
         if !abi::is_object(codeptr) {
             return None;
         }
-        self.get(Key::of_tasks(codeptr as u64, body, flags)).ok()
+        self.get(Key::task_site(codeptr as u64, body, flags)).ok()
     }
 }
 
 impl Key {
     #[inline(always)]
     /// The key of tasks that are created at an address with these flags.
-    pub fn of_tasks(address: u64, body: u64, flags: u32) -> Key {
+    pub fn task_site(address: u64, body: u64, flags: u32) -> Key {
         Key { address, body, role: flags & !(PLAIN_SITE | WORK) }
     }
 
     /// The key of a plain site.
     #[inline(always)]
-    pub fn of_site(address: u64) -> Key {
+    pub fn plain_site(address: u64) -> Key {
         Key { address, body: 0, role: PLAIN_SITE }
     }
 }

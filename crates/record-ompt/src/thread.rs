@@ -318,7 +318,7 @@ pub fn attach_outside_openmp() {
     let _deferred = Deferred::begin();
     // Asked once: the C library reads a file for those of the first thread.
     let is_asked = profiling::is_on() || sampler::is_active();
-    let bounds = if is_asked { Bounds::of_this_thread() } else { Bounds::default() };
+    let bounds = if is_asked { Bounds::current_thread() } else { Bounds::default() };
     // The beginning of a profile's thread takes more of the stack than that of a trace's.
     if profiling::is_on() && bounds.is_small() {
         return;

@@ -104,7 +104,7 @@ fn create(
     if flags & task_flag::RUNS == 0 || sampler::is_active() || !abi::is_object(new_task) {
         return None;
     }
-    let body = outlined::of_task(new_task).body;
+    let body = outlined::task_construct(new_task).body;
     let (entry, id) = (thread.cache.known_task_type(codeptr, body, flags)?, thread.tasks.next()?);
     if entry.typeid == 0 {
         return None;

@@ -46,7 +46,7 @@ pub fn begins(call: Blocking) -> u64 {
         Blocking::Reads(descriptor) => {
             let Some(channel) = channels::read_by(descriptor) else { return 0 };
             if channel.room.load(Relaxed) != 0
-                && let Some((kind, object)) = channel.of_room()
+                && let Some((kind, object)) = channel.room_wait()
             {
                 wake(kind, object);
             }
@@ -54,7 +54,7 @@ pub fn begins(call: Blocking) -> u64 {
         Blocking::Writes(descriptor) => {
             let Some(channel) = channels::written_by(descriptor) else { return 0 };
             if channel.has_waiting_for_data() {
-                let (kind, object) = channel.of_data();
+                let (kind, object) = channel.data_wait();
                 wake(kind, object);
             }
         }
@@ -86,7 +86,7 @@ fn with_awaited(call: Blocking, change: impl Fn(&AtomicU32), begins: bool) -> bo
             channels::read_by(descriptor).map(|channel| change(&channel.data)).is_some()
         }
         Blocking::Writes(descriptor) => {
-            let channel = channels::written_by(descriptor).filter(|channel| channel.of_room().is_some());
+            let channel = channels::written_by(descriptor).filter(|channel| channel.room_wait().is_some());
             channel.map(|channel| change(&channel.room)).is_some()
         }
         Blocking::Poll(..) => {
@@ -159,8 +159,8 @@ fn polled(call: Blocking) -> impl Iterator<Item = c_int> {
         let word = set.get(*descriptor as usize / 64).copied().unwrap_or(0);
         word >> (*descriptor as usize % 64) & 1 != 0
     };
-    let of_list = entries.into_iter().take(count).map(|entry| entry.fd);
-    of_list.chain((0..end).filter(is_set).take(MAX_POLLED))
+    let listed = entries.into_iter().take(count).map(|entry| entry.fd);
+    listed.chain((0..end).filter(is_set).take(MAX_POLLED))
 }
 
 /// [`copy_from_anywhere`], which keeps `errno`.
@@ -250,8 +250,8 @@ fn awaited(call: Blocking, result: i64) -> Awaited {
     let several = Awaited::of(kind::SEVERAL, 0);
     match call {
         Blocking::Sleep => Awaited::of(kind::SLEEP, 0),
-        Blocking::Reads(descriptor) => of_descriptor(descriptor, channels::read_by(descriptor), true),
-        Blocking::Writes(descriptor) => of_descriptor(descriptor, channels::written_by(descriptor), false),
+        Blocking::Reads(descriptor) => descriptor_wait(descriptor, channels::read_by(descriptor), true),
+        Blocking::Writes(descriptor) => descriptor_wait(descriptor, channels::written_by(descriptor), false),
         Blocking::FileLock { descriptor, is_of_process } => {
             let object = u64::from(descriptor.unsigned_abs());
             Awaited { kind: kind::FILE_LOCK, object, is_of_others: is_of_process }
@@ -263,7 +263,7 @@ fn awaited(call: Blocking, result: i64) -> Awaited {
             match (0..count.min(MAX_POLLED)).find_map(ready) {
                 Some(entry) if count == 1 || channels::read_by(entry.fd).is_some() => {
                     let is_read = entry.revents & !libc::POLLOUT != 0;
-                    of_ready(entry.fd, is_read)
+                    ready_wait(entry.fd, is_read)
                 }
                 _ => several,
             }
@@ -271,12 +271,12 @@ fn awaited(call: Blocking, result: i64) -> Awaited {
         Blocking::Select(..) if result > 0 => {
             // Only those that are ready are left.
             let ready = polled(call).find(|descriptor| channels::read_by(*descriptor).is_some());
-            ready.map_or(several, |descriptor| of_ready(descriptor, true))
+            ready.map_or(several, |descriptor| ready_wait(descriptor, true))
         }
         Blocking::Epoll(set, events) if result > 0 && events != 0 => {
             // SAFETY: the call has stored at least one event there.
             let data = unsafe { (*(events as *const libc::epoll_event)).u64 };
-            channels::in_set(set, data).map_or(several, |descriptor| of_ready(descriptor, true))
+            channels::in_set(set, data).map_or(several, |descriptor| ready_wait(descriptor, true))
         }
         Blocking::Poll(..) | Blocking::Select(..) | Blocking::Epoll(..) | Blocking::Several => several,
         Blocking::Semaphore(address) => Awaited::of(kind::SEMAPHORE, address as u64),
@@ -285,17 +285,17 @@ fn awaited(call: Blocking, result: i64) -> Awaited {
 }
 
 /// A descriptor that was polled and is ready.
-fn of_ready(descriptor: c_int, is_read: bool) -> Awaited {
+fn ready_wait(descriptor: c_int, is_read: bool) -> Awaited {
     match is_read {
-        true => of_descriptor(descriptor, channels::read_by(descriptor), true),
-        false => of_descriptor(descriptor, None, false),
+        true => descriptor_wait(descriptor, channels::read_by(descriptor), true),
+        false => descriptor_wait(descriptor, None, false),
     }
 }
 
-fn of_descriptor(descriptor: c_int, channel: Option<&Channel>, is_read: bool) -> Awaited {
+fn descriptor_wait(descriptor: c_int, channel: Option<&Channel>, is_read: bool) -> Awaited {
     let (kind, object) = kind_and_object(descriptor);
-    let of_channel = channel.and_then(|channel| {
-        let (data_kind, number) = channel.of_data();
+    let channel_wait = channel.and_then(|channel| {
+        let (data_kind, number) = channel.data_wait();
         let is_same = match data_kind {
             // The channel of writing is named after the other end.
             kind::SOCKET_PAIR => kind == kind::SOCKET && (!is_read || number == object),
@@ -304,10 +304,10 @@ fn of_descriptor(descriptor: c_int, channel: Option<&Channel>, is_read: bool) ->
         };
         // The number may have been closed and used again without this recorder's knowledge.
         let (kind, object) =
-            if is_read { Some((data_kind, number)) } else { channel.of_room() }.filter(|_| is_same)?;
+            if is_read { Some((data_kind, number)) } else { channel.room_wait() }.filter(|_| is_same)?;
         Some(Awaited { kind, object, is_of_others: !channel.has_other_end(is_read) })
     });
-    of_channel.unwrap_or_else(|| {
+    channel_wait.unwrap_or_else(|| {
         let is_channel = matches!(kind, kind::PIPE | kind::EVENT);
         Awaited { kind, object, is_of_others: is_channel && channels::are_complete() && channel.is_none() }
     })

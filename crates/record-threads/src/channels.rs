@@ -232,12 +232,12 @@ pub fn are_complete() -> bool {
 
 impl Channel {
     /// Kind and object of a wait for its data.
-    pub fn of_data(&self) -> (u32, u64) {
+    pub fn data_wait(&self) -> (u32, u64) {
         (self.kind.load(Relaxed), self.object.load(Relaxed))
     }
 
     /// Kind and object of a wait for its room; `None` if it does not fill up.
-    pub fn of_room(&self) -> Option<(u32, u64)> {
+    pub fn room_wait(&self) -> Option<(u32, u64)> {
         let kind = match self.kind.load(Relaxed) {
             kind::PIPE => kind::PIPE_ROOM,
             kind::SOCKET_PAIR => kind::SOCKET_PAIR_ROOM,
@@ -283,8 +283,8 @@ mod tests {
         let _table = prepared();
         open(kind::PIPE, 77, 3000, 3001);
         duplicate(3001, 3002);
-        assert_eq!(read_by(3000).map(Channel::of_data), Some((kind::PIPE, 77)));
-        assert_eq!(written_by(3002).and_then(Channel::of_room), Some((kind::PIPE_ROOM, 77)));
+        assert_eq!(read_by(3000).map(Channel::data_wait), Some((kind::PIPE, 77)));
+        assert_eq!(written_by(3002).and_then(Channel::room_wait), Some((kind::PIPE_ROOM, 77)));
         assert!(read_by(3001).is_none() && written_by(3000).is_none());
         assert!(close(3001).is_none());
         assert!(read_by(3000).is_some_and(|channel| channel.has_other_end(true)));

@@ -156,13 +156,14 @@ pub unsafe fn call(caller: usize, arguments: [usize; 6], next: Syscall) -> c_lon
         Operation::WakeTwo(most, second) => {
             let place = events::prepare_to_wake(caller);
             let count = |counter: &AtomicU32| counter.load(Relaxed);
-            let (waiters, of_second) = (count(counter), waiting(second).map_or(0, count));
+            let (waiters, second_waiters) = (count(counter), waiting(second).map_or(0, count));
             let others = requeued(address).map_or(0, |entry| entry.threads.load(Relaxed));
             let result = whole();
             // Whether the second was woken is not told apart from the first.
-            let of_first = result.min(c_long::from(most)).min(c_long::from(waiters) + c_long::from(others));
-            wakes(address, waiters, place, (most, of_first));
-            wakes(second, of_second, place, (c_int::MAX - 1, result - of_first.max(0)));
+            let first_woken =
+                result.min(c_long::from(most)).min(c_long::from(waiters) + c_long::from(others));
+            wakes(address, waiters, place, (most, first_woken));
+            wakes(second, second_waiters, place, (c_int::MAX - 1, result - first_woken.max(0)));
             events::wake_is_over(place);
             result
         }

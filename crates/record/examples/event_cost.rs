@@ -151,20 +151,24 @@ fn main() {
     ];
     for threads in [1, 2] {
         for ((floor_name, floor), (name, event)) in floors.iter().zip(&events) {
-            let (mut of_floor, mut of_event, mut ratios, mut of_process) = (vec![], vec![], vec![], vec![]);
+            let (mut floor_costs, mut event_costs, mut ratios, mut process_costs) =
+                (vec![], vec![], vec![], vec![]);
             for _ in 0..rounds {
-                of_floor.push(on_threads(threads, floor));
+                floor_costs.push(on_threads(threads, floor));
                 let before = nanoseconds(libc::CLOCK_PROCESS_CPUTIME_ID);
-                of_event.push(on_threads(threads, event));
+                event_costs.push(on_threads(threads, event));
                 let process_ns = nanoseconds(libc::CLOCK_PROCESS_CPUTIME_ID) - before;
-                of_process.push(process_ns as f64 / (threads * EVENTS) as f64);
-                ratios.push(of_event[of_event.len() - 1] / of_floor[of_floor.len() - 1]);
+                process_costs.push(process_ns as f64 / (threads * EVENTS) as f64);
+                ratios.push(event_costs[event_costs.len() - 1] / floor_costs[floor_costs.len() - 1]);
                 remove_streams(&directory);
             }
             let process = "  process, start and end included";
-            for (name, values) in
-                [(*floor_name, of_floor), (*name, of_event), (process, of_process), ("  ratio", ratios)]
-            {
+            for (name, values) in [
+                (*floor_name, floor_costs),
+                (*name, event_costs),
+                (process, process_costs),
+                ("  ratio", ratios),
+            ] {
                 let (low, middle, high) = spread(values);
                 println!(
                     "Rust, {threads} thread{} {name:34} {low:7.2} {middle:7.2} {high:7.2}",

@@ -27,11 +27,11 @@ fn thread_ns() -> u64 {
 
 fn pairs() -> (f64, f64) {
     let span = tracing::info_span!("measured");
-    let (of_process, of_thread) = (cpu_ns(), thread_ns());
+    let (process_start, thread_start) = (cpu_ns(), thread_ns());
     for _ in 0..PAIRS {
         let _entered = span.enter();
     }
-    ((cpu_ns() - of_process) as f64 / PAIRS as f64, (thread_ns() - of_thread) as f64 / PAIRS as f64)
+    ((cpu_ns() - process_start) as f64 / PAIRS as f64, (thread_ns() - thread_start) as f64 / PAIRS as f64)
 }
 
 fn main() {

@@ -93,7 +93,7 @@ pub struct Filters(pub u64);
 impl Filters {
     /// `None` if the system does not report it. Uses only system calls that the dynamic loader has used: it
     /// opens, reads and closes a file.
-    pub fn of_this_thread() -> Option<Filters> {
+    pub fn current_thread() -> Option<Filters> {
         let mut text = [0u8; 16 << 10];
         let mut length = 0;
         // SAFETY: a C string, and memory of that size.

@@ -72,12 +72,12 @@ impl Anchor {
         let (ticks, elapsed) = (sample.tsc.wrapping_sub(from.tsc).max(1), sample.ns.saturating_sub(from.ns));
         let rate = (((elapsed as u128) << 32) / ticks as u128) as u64;
         let ns_of = |ticks: u64| (ticks as u128 * rate as u128).div_ceil(1 << 32) as u64;
-        let (of_sample, of_from) = (ns_of(sample.uncertain_ticks), ns_of(from.uncertain_ticks));
-        // error at t after the sample = of_sample + t * (of_sample + of_from) / elapsed. With a slow kernel
+        let (sample_error, from_error) = (ns_of(sample.uncertain_ticks), ns_of(from.uncertain_ticks));
+        // error at t after the sample = sample_error + t * (sample_error + from_error) / elapsed. With a slow kernel
         // clock (no vDSO, an emulator) the error is no smaller.
-        let largest = MAX_ERROR_NS.max(3 * of_sample.min(of_from));
-        let growing = largest.checked_sub(of_sample)? as u128;
-        let certain_ns = growing * elapsed as u128 / (of_sample + of_from).max(1) as u128;
+        let largest = MAX_ERROR_NS.max(3 * sample_error.min(from_error));
+        let growing = largest.checked_sub(sample_error)? as u128;
+        let certain_ns = growing * elapsed as u128 / (sample_error + from_error).max(1) as u128;
         let span_ns = certain_ns.min(MAX_SPAN_NS as u128) as u64;
         let span = (((span_ns as u128) << 32) / rate.max(1) as u128) as u64;
         let start = sample.ns.max(self.end_ns());

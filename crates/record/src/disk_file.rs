@@ -52,7 +52,7 @@ impl DiskFile {
     }
 
     /// A file that another process created.
-    pub fn of_other_process(path: CString, identity: Identity) -> Self {
+    pub fn from_other_process(path: CString, identity: Identity) -> Self {
         DiskFile { path, identity }
     }
 

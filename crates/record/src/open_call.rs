@@ -185,13 +185,13 @@ mod tests {
         let place = Arc::new([OpenCall::default(), OpenCall::default()]);
         let (report, reported) = mpsc::channel();
         let (end, ends) = mpsc::channel::<()>();
-        let of_thread = place.clone();
+        let own_place = place.clone();
         let blocked = std::thread::spawn(move || {
             let here = 0_u8;
             let sp = &raw const here as u64;
-            of_thread[0].begin(&call(7, sp));
+            own_place[0].begin(&call(7, sp));
             // Left by a jump: this thread is nowhere near.
-            of_thread[1].begin(&call(7, sp + (1 << 20)));
+            own_place[1].begin(&call(7, sp + (1 << 20)));
             report.send((os_tid(), sp)).unwrap();
             let _ = ends.recv();
             report.send((0, u64::from(here))).unwrap();

@@ -310,7 +310,7 @@ impl Process {
             .flatten();
         let wants_os_time =
             keeps_streams() && config.own_require.iter().any(|(name, _)| *name == "taskscope-system");
-        let mask = Mask::of_process();
+        let mask = Mask::process_affinity();
         let wants_os_time = wants_os_time && final_place.is_none();
         let os_time = OsTime::new(&directory, &loom, pid, mask.clone(), wants_os_time);
         if wants_os_time {

@@ -51,9 +51,9 @@ fn new_task(name: &'static str, at: &'static Location<'static>) -> TaskContext {
         kind
     });
     match known {
-        Ok(kind) => kind.map_or(TaskContext::default(), TaskContext::of_kind),
+        Ok(kind) => kind.map_or(TaskContext::default(), TaskContext::with_kind),
         // The thread ends.
-        Err(_) => ask().map_or(TaskContext::default(), TaskContext::of_kind),
+        Err(_) => ask().map_or(TaskContext::default(), TaskContext::with_kind),
     }
 }
 

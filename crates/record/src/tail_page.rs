@@ -117,6 +117,6 @@ impl TailPage {
         };
         let path: CString = CStr::from_bytes_until_nul(&path).ok()?.to_owned();
         let identity = std::array::from_fn(|i| self.word(tail::IDENTITY_OFFSET + 8 * i as u64).load(Relaxed));
-        path.to_bytes().starts_with(b"/").then(|| DiskFile::of_other_process(path, Identity(identity)))
+        path.to_bytes().starts_with(b"/").then(|| DiskFile::from_other_process(path, Identity(identity)))
     }
 }

@@ -294,7 +294,7 @@ where
         let mut fields = Fields::default();
         attributes.record(&mut fields);
         let Some(kind) = kind_of(attributes.metadata(), &fields) else { return };
-        let task = TaskContext::of_kind(kind);
+        let task = TaskContext::with_kind(kind);
         if task.id() == 0 {
             return;
         }
@@ -321,7 +321,7 @@ where
                 span.task.enter_now();
                 return;
             }
-            let task = TaskContext::of_kind(span.kind);
+            let task = TaskContext::with_kind(span.kind);
             let kept = APART.try_with(|apart| apart.borrow_mut().push((id.into_u64(), task)));
             if kept.is_ok() {
                 task.enter_now();

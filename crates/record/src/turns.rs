@@ -54,7 +54,7 @@ impl Turns {
         let mut pauses = 0;
         loop {
             let seen = self.inside.load(SeqCst);
-            let others = of_process(seen, process);
+            let others = threads_of(seen, process);
             let with_me = u64::from(process) << 32 | u64::from(others + 1);
             if others < AT_ONCE || pauses == MAX_PAUSES {
                 if self.inside.compare_exchange_weak(seen, with_me, SeqCst, SeqCst).is_ok() {
@@ -71,7 +71,7 @@ impl Turns {
 
     fn wait_for_threads_inside(&self, limit: Duration) {
         let (process, start) = (std::process::id(), Instant::now());
-        while of_process(self.inside.load(SeqCst), process) > 0 && start.elapsed() < limit {
+        while threads_of(self.inside.load(SeqCst), process) > 0 && start.elapsed() < limit {
             nap();
         }
     }
@@ -90,7 +90,7 @@ impl Turns {
 }
 
 /// Threads inside, of this process.
-fn of_process(inside: u64, process: u32) -> u32 {
+fn threads_of(inside: u64, process: u32) -> u32 {
     if (inside >> 32) as u32 == process { inside as u32 } else { 0 }
 }
 

@@ -150,8 +150,8 @@ fn a_sink_receives_the_states_of_a_trace_view() {
             let heard = heard.lock().unwrap();
             let derived = derive(&directory.join("trace"), behaviour);
             assert!(heard.len() > 10_000, "{behaviour:?}: {}", heard.len());
-            for (row, (live, of_trace)) in heard.iter().zip(&derived.lines).enumerate() {
-                assert_eq!(live, of_trace, "{behaviour:?}, row {row}");
+            for (row, (live, replayed)) in heard.iter().zip(&derived.lines).enumerate() {
+                assert_eq!(live, replayed, "{behaviour:?}, row {row}");
             }
             assert_eq!(heard.len(), derived.lines.len(), "{behaviour:?}");
         }

@@ -98,8 +98,8 @@ fn pin_to_one_cpu() {
 /// Whether the side stream has sums of a thread.
 fn is_watched(directory: &std::path::Path, tid: u64) -> bool {
     let Ok(trace) = Trace::open(directory, &OpenOptions::default()) else { return false };
-    let of_system = |location: &&taskscope_trace::Location| location.metadata["kind"] == "os-time";
-    let mut events = trace.locations().iter().filter(of_system).flat_map(|location| location.events());
+    let is_os_time = |location: &&taskscope_trace::Location| location.metadata["kind"] == "os-time";
+    let mut events = trace.locations().iter().filter(is_os_time).flat_map(|location| location.events());
     events.any(|event| event.code == system::THREAD && event.payload.starts_with(&tid.to_le_bytes()))
 }
 
@@ -139,9 +139,9 @@ fn run_sharing_threads(directory: &std::path::Path) {
     start_with_os_time(directory);
     let (ends, all_settled) = (AtomicBool::new(false), Arc::new(Barrier::new(3)));
     let (sender, lines) = std::sync::mpsc::channel();
-    let of_sleeper = (sender.clone(), all_settled.clone(), directory.to_owned());
+    let sleeper_inputs = (sender.clone(), all_settled.clone(), directory.to_owned());
     std::thread::spawn(move || {
-        let (sender, all_settled, directory) = of_sleeper;
+        let (sender, all_settled, directory) = sleeper_inputs;
         sender.send(format!("sleeper {}\n", attach_and_settle(&directory))).unwrap();
         all_settled.wait();
         std::thread::sleep(Duration::from_secs(3600));

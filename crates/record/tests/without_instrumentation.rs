@@ -53,7 +53,7 @@ fn nothing_is_recorded() {
     assert_eq!(TYPE.create().id(), 0);
     assert_eq!(TYPE.create().run(|| 7), 7);
     let task = KIND.create();
-    assert_eq!((task.id(), TaskContext::of_kind(1).id()), (0, 0));
+    assert_eq!((task.id(), TaskContext::with_kind(1).id()), (0, 0));
     task.enter().end();
     TaskContext::with_id(5).enter().yield_now();
     TaskContext::with_id(5).ready();

@@ -131,10 +131,10 @@ fn check(orders: &[QueueOrder], plan: &[Planned], limits: Limits) {
     for (q, order) in orders.iter().enumerate() {
         let queue = QueueIndex(q as u32);
         let account = reorder.account(queue);
-        let of_queue = || plan.iter().filter(|operation| operation.queue == q);
-        let count = |fault| of_queue().filter(|operation| operation.fault == fault).count() as u64;
+        let queue_operations = || plan.iter().filter(|operation| operation.queue == q);
+        let count = |fault| queue_operations().filter(|operation| operation.fault == fault).count() as u64;
         assert!(account.adds_up(), "{account:?}");
-        assert_eq!(account.appended, of_queue().count() as u64);
+        assert_eq!(account.appended, queue_operations().count() as u64);
         assert_eq!(account.cancelled, count(Fault::Cancelled));
         assert_eq!(account.lost, count(Fault::NeverArrives));
         assert_eq!(account.duplicates, count(Fault::Duplicate));

@@ -101,7 +101,7 @@ impl KeptView {
 
 /// Time for which each value is shown, in nanoseconds over all rows.
 fn shown_for(rows: &[ValueRow]) -> FxHashMap<i64, u64> {
-    let of_row = |row: &ValueRow| {
+    let times_in_row = |row: &ValueRow| {
         let mut times: FxHashMap<i64, u64> = FxHashMap::default();
         let Values { start, value, end } = &row.values;
         let ends = start.iter().skip(1).chain(std::iter::once(end));
@@ -118,7 +118,7 @@ fn shown_for(rows: &[ValueRow]) -> FxHashMap<i64, u64> {
         }
         left
     };
-    rows.par_iter().map(of_row).reduce(FxHashMap::default, join)
+    rows.par_iter().map(times_in_row).reduce(FxHashMap::default, join)
 }
 
 /// The header of a view's file, besides its columns.

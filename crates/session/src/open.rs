@@ -127,16 +127,16 @@ fn mark_selected(execution: &mut Execution, trace: &Trace, threads: &[ThreadInde
     }
     let asked = |stream: &usize| parts[*stream] != Part::Others;
     let mut looms: FxHashSet<&str> = FxHashSet::default();
-    let mut of_threads: FxHashSet<ThreadIndex> = FxHashSet::default();
+    let mut asked_threads: FxHashSet<ThreadIndex> = FxHashSet::default();
     for stream in (0..threads.len()).filter(asked) {
         looms.insert(trace.streams()[stream].loom().unwrap_or_default());
-        of_threads.insert(threads[stream]);
+        asked_threads.insert(threads[stream]);
     }
     let processes = &execution.processes;
     let rows = execution.threads.iter().enumerate();
     let selected = rows.map(|(index, thread)| match thread.kind {
         ThreadKind::Cpu => looms.contains(processes[thread.process.index()].loom.as_str()),
-        _ => of_threads.contains(&ThreadIndex(index as u32)),
+        _ => asked_threads.contains(&ThreadIndex(index as u32)),
     });
     execution.select(&selected.collect::<Vec<_>>());
 }
@@ -144,9 +144,9 @@ fn mark_selected(execution: &mut Execution, trace: &Trace, threads: &[ThreadInde
 /// Adds the numbers of played and lost events to the threads. Recorders without a stream of their own count losses in the
 /// metadata.
 fn add_counts(execution: &mut Execution, trace: &Trace, threads: &[ThreadIndex], counts: &Counts) {
-    let played = of_threads(execution, threads.iter().zip(counts.per_stream.iter().copied()));
+    let played = sum_by_thread(execution, threads.iter().zip(counts.per_stream.iter().copied()));
     let in_metadata = trace.streams().iter().map(|stream| stream.metadata.recorder.lost_events);
-    let lost = of_threads(execution, threads.iter().zip(in_metadata));
+    let lost = sum_by_thread(execution, threads.iter().zip(in_metadata));
     for thread in threads {
         let row = &mut execution.threads[thread.index()];
         row.events = played[thread.index()];
@@ -155,12 +155,12 @@ fn add_counts(execution: &mut Execution, trace: &Trace, threads: &[ThreadIndex],
 }
 
 /// Sums of numbers of streams by their threads, of which one may have several streams.
-fn of_threads<'a>(
+fn sum_by_thread<'a>(
     execution: &Execution,
-    of_streams: impl Iterator<Item = (&'a ThreadIndex, u64)>,
+    stream_numbers: impl Iterator<Item = (&'a ThreadIndex, u64)>,
 ) -> Vec<u64> {
     let mut sums = vec![0_u64; execution.threads.len()];
-    for (thread, number) in of_streams {
+    for (thread, number) in stream_numbers {
         sums[thread.index()] = sums[thread.index()].saturating_add(number);
     }
     sums
@@ -207,7 +207,7 @@ mod tests {
         let process = builder.add_process("host.1", 1);
         let [one, other] = [1, 2].map(|tid| builder.add_thread(process, tid));
         let execution = builder.finish();
-        let sums = of_threads(&execution, [(&one, 3), (&other, 5), (&one, 0), (&one, 4)].into_iter());
+        let sums = sum_by_thread(&execution, [(&one, 3), (&other, 5), (&one, 0), (&one, 4)].into_iter());
         assert_eq!(sums, [7, 5]);
     }
 }

@@ -111,8 +111,8 @@ impl Observer for ProcessObserver<'_> {
     }
 
     #[inline(always)]
-    fn of_thread(&mut self, thread: ThreadIndex) -> OpenTrack<'_> {
-        self.builder.of_thread(thread)
+    fn open_track(&mut self, thread: ThreadIndex) -> OpenTrack<'_> {
+        self.builder.open_track(thread)
     }
 
     fn sample(&mut self, sample: &NewSample<'_>) {

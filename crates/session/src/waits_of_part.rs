@@ -20,13 +20,13 @@ pub fn waits_of_part(
     lives: &[(u64, bool)],
 ) -> KnownWaits {
     let clocks = (clocks.0.max(0).cast_unsigned(), clocks.1.max(0).cast_unsigned());
-    let mut of_part = WaitsOfPart { execution, clocks, written: FxHashSet::default() };
+    let mut part = WaitsOfPart { execution, clocks, written: FxHashSet::default() };
     let is_kept = |wait: &&ThreadWait| {
         let tid = execution.threads[wait.thread.index()].tid;
         wait.start < clocks.1 && wait.end > clocks.0 && (threads.is_empty() || threads.contains(&tid))
     };
     let waits = execution.thread_waits.waits.iter().filter(is_kept);
-    let waits = waits.filter_map(|wait| of_part.wait(wait)).collect();
+    let waits = waits.filter_map(|wait| part.wait(wait)).collect();
     let known = execution.threads.iter().zip(lives).filter(|(row, _)| row.kind != ThreadKind::Cpu);
     let known = known.map(|(row, (end, works))| {
         let process = &execution.processes[row.process.index()];
@@ -80,11 +80,11 @@ impl WaitsOfPart<'_> {
 
     fn holds(&mut self, wait: &ThreadWait) -> Vec<KnownHold> {
         let all = self.execution.thread_waits.holds_of(wait.object, wait.start, wait.end);
-        let of_others = || all.iter().filter(|hold| hold.thread != wait.thread);
+        let holds_of_others = || all.iter().filter(|hold| hold.thread != wait.thread);
         let (begin, end) = self.clocks;
-        let before = of_others().take_while(|hold| hold.end <= begin).last();
-        let within = of_others().filter(|hold| hold.end > begin && hold.start < end);
-        let after = of_others().find(|hold| hold.start >= end);
+        let before = holds_of_others().take_while(|hold| hold.end <= begin).last();
+        let within = holds_of_others().filter(|hold| hold.end > begin && hold.start < end);
+        let after = holds_of_others().find(|hold| hold.start >= end);
         let mut kept = Vec::new();
         for hold in before.into_iter().chain(within).chain(after) {
             if self.written.insert((hold.object, hold.start, hold.end)) {

@@ -49,9 +49,9 @@ impl InlinedNames {
             .map(|index| functions[index].name.as_str())
             .filter(|symbol| symbol.starts_with("_Z"));
             if let Some(symbol) = symbol {
-                let of_body = symbol.split_once("._omp_fn.");
-                let linkage = of_body.map_or(symbol, |(function, _)| function);
-                let named = if of_body.is_some() { around.last().map(|(_, at)| *at) } else { described };
+                let body_symbol = symbol.split_once("._omp_fn.");
+                let linkage = body_symbol.map_or(symbol, |(function, _)| function);
+                let named = if body_symbol.is_some() { around.last().map(|(_, at)| *at) } else { described };
                 if let Some(at) = named {
                     self.0.entry(at).or_insert_with(|| linkage.to_string());
                 }

@@ -14,12 +14,12 @@ impl KeptModules {
     pub const DIRECTORY: &str = "modules";
 
     /// The kept files of the trace in a directory.
-    pub fn of_trace(directory: &Path) -> KeptModules {
+    pub fn in_trace(directory: &Path) -> KeptModules {
         KeptModules { directories: vec![directory.join(KeptModules::DIRECTORY)] }
     }
 
     /// The kept files beside profiles.
-    pub fn of_profiles<'a>(files: impl IntoIterator<Item = &'a Path>) -> KeptModules {
+    pub fn beside_profiles<'a>(files: impl IntoIterator<Item = &'a Path>) -> KeptModules {
         let beside = files.into_iter().filter_map(|file| Some(file.parent()?.join(KeptModules::DIRECTORY)));
         let mut directories: Vec<PathBuf> = beside.collect();
         directories.sort();

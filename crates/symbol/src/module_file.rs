@@ -379,8 +379,8 @@ impl ModuleFile {
         let context = self.context.as_ref()?;
         let function = self.functions.partition_point(|f| f.start <= address).checked_sub(1)?;
         let rows = context.find_location_range(self.functions[function].start, address).ok()?;
-        let of_file = rows.filter(|(.., location)| location.file == file);
-        of_file.filter_map(|(.., location)| location.line).last()
+        let file_rows = rows.filter(|(.., location)| location.file == file);
+        file_rows.filter_map(|(.., location)| location.line).last()
     }
 
     /// File and line of the first line table entry at an address: for an outlined body, its construct. Other lookups

@@ -58,8 +58,8 @@ fn without_line(name: &str) -> &str {
         let rest = name.trim_end_matches(|character: char| character.is_ascii_digit());
         rest.strip_suffix(mark).filter(|_| rest.len() < name.len())
     }
-    let of_line = |name| without_number(name, "_l");
-    of_line(name).or_else(|| of_line(without_number(name, "_")?)).unwrap_or(name)
+    let without_line_number = |name| without_number(name, "_l");
+    without_line_number(name).or_else(|| without_line_number(without_number(name, "_")?)).unwrap_or(name)
 }
 
 /// Whether a compiler cut this function out of another one.

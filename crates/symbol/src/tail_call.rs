@@ -83,10 +83,10 @@ impl TailCalls {
         let has_own_section = |section: &object::Section<'_, '_>| {
             is_code(section) && section.name().is_ok_and(|name| name.starts_with(".plt"))
         };
-        let of_stubs: Vec<u64> =
+        let stub_sections: Vec<u64> =
             file.sections().filter(has_own_section).map(|section| section.address()).collect();
         let mut calls = TailCalls { code, slots, stubs: FxHashSet::default(), own, imported };
-        for (stub, slot) in calls.find_stubs(&of_stubs) {
+        for (stub, slot) in calls.find_stubs(&stub_sections) {
             if calls.slots.contains(&slot) {
                 calls.stubs.insert(stub);
             } else if let Some(function) = calls.own.get(&slot).copied() {

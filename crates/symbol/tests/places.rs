@@ -455,7 +455,7 @@ fn addresses_in_no_module_are_generated_code_only_where_that_is_known() {
     std::fs::write(kept.join("perf-7.map"), "2000 10 compiled\n").unwrap();
     std::fs::write(kept.join("jit-7.dump"), jit_dump(&[(0x2000, 0x10, "again"), (0x2800, 0x10, "dumped")]))
         .unwrap();
-    let mut symbolizer = Symbolizer::default().with_kept(KeptModules::of_trace(trace.path()));
+    let mut symbolizer = Symbolizer::default().with_kept(KeptModules::in_trace(trace.path()));
     let mut found = |address| {
         let place = symbolizer.place_of_run_time_code(address);
         (place.frame.function, place.missing)

@@ -24,8 +24,8 @@ pub(crate) fn by_process<R>(
     while let Some(own) = rows.peek().map(process) {
         let mut file = set.begin(table, run.node(own), run.process_number(own))?;
         loop {
-            let of_process = std::iter::from_fn(|| rows.next_if(|row| process(row) == own));
-            let mut bucket: Vec<R> = of_process.take(ROW_GROUP).collect();
+            let process_rows = std::iter::from_fn(|| rows.next_if(|row| process(row) == own));
+            let mut bucket: Vec<R> = process_rows.take(ROW_GROUP).collect();
             if bucket.is_empty() {
                 break;
             }

@@ -40,10 +40,10 @@ struct Section {
 fn sections_of(graph: &TaskGraph, mut intervals: Vec<CauseInterval>) -> Vec<Section> {
     intervals.sort_unstable_by_key(|interval| (interval.worker, interval.start));
     let mut sections = Vec::with_capacity(intervals.len());
-    for of_worker in intervals.chunk_by(|one, other| one.worker == other.worker) {
-        let worker = of_worker[0].worker;
+    for worker_intervals in intervals.chunk_by(|one, other| one.worker == other.worker) {
+        let worker = worker_intervals[0].worker;
         let mut pieces = graph.pieces.get(worker as usize).iter().peekable();
-        for CauseInterval { start, end, cause, .. } in of_worker {
+        for CauseInterval { start, end, cause, .. } in worker_intervals {
             let mut at = *start;
             while at < *end {
                 while pieces.next_if(|piece| piece.end <= at).is_some() {}

@@ -129,18 +129,18 @@ impl Generator {
             Runtime::Nanos6 => ("nanos6", NANOS6, nanos6::TYPE_CREATE),
             Runtime::Openmp => ("openmp", OPENMP, openmp::TYPE_CREATE),
         };
-        let (loom, of_loom) = (thread / self.threads_per_loom, thread % self.threads_per_loom);
+        let (loom, loom_thread) = (thread / self.threads_per_loom, thread % self.threads_per_loom);
         let mut random = Dice::new(self.seed ^ u64::from(thread).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let mut clock = 1_000_000_000 + random.below(10_000);
         let mut stream = StreamBuilder::new(loom, 1000 + loom, 10_000 + thread).require(&["ovni", model]);
-        if of_loom == 0 {
+        if loom_thread == 0 {
             stream = stream.cpus(self.threads_per_loom);
         }
-        stream = stream.execute(clock, of_loom as i32);
+        stream = stream.execute(clock, loom_thread as i32);
         let mut count = 2;
         for id in 1..=TYPES {
             // Types belong to the process; its threads share the work of making them.
-            if id % self.threads_per_loom.min(TYPES) == of_loom {
+            if id % self.threads_per_loom.min(TYPES) == loom_thread {
                 stream = stream.jumbo(clock, type_create, &type_payload(id, &format!("task type {id}")));
                 count += 1;
             }
@@ -149,7 +149,7 @@ impl Generator {
         clock += 20_000;
         let cycles = self.events / u64::from(self.threads) / steps.len() as u64;
         for cycle in 0..cycles.max(1) as u32 {
-            let task = of_loom * TASKS_PER_THREAD + cycle + 1;
+            let task = loom_thread * TASKS_PER_THREAD + cycle + 1;
             for step in steps {
                 clock += 50 + random.below(300);
                 match step {

@@ -178,7 +178,7 @@ impl Generator {
             Phase::WantsLock => {
                 let object = ObjectIndex(process as u32);
                 self.change(thread, at, Change::Acquires { object, site: site(3) });
-                let section = self.section(worker, State::Task, Place::of_type(self.ty(process, 3)));
+                let section = self.section(worker, State::Task, Place::task_type(self.ty(process, 3)));
                 self.change(thread, at, Change::Becomes(section));
                 self.workers[worker].phase = Phase::HasLock;
                 500 + self.dice.below(3_000)
@@ -223,7 +223,7 @@ impl Generator {
             Some((task, number)) if self.dice.below(50) > 0 => {
                 self.workers[worker].task = Some(task);
                 self.change(thread, at, Change::TaskStarts { task });
-                let section = self.section(worker, State::Task, Place::of_type(self.ty(process, number)));
+                let section = self.section(worker, State::Task, Place::task_type(self.ty(process, number)));
                 self.change(thread, at, Change::Becomes(section));
                 self.workers[worker].phase = Phase::Runs;
                 let body = spread(&mut self.dice, BODY_NS[number]);

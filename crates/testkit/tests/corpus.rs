@@ -155,9 +155,9 @@ fn accepted_raw(case: &Path) -> bool {
     let meta: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(case.join("meta.json")).unwrap()).unwrap();
     let runs = meta["emu"].as_object().unwrap();
-    let of_raw = |run: &str| runs.get(run).map(|run| run["rc"] == 0);
-    let unsorted = of_raw("unsorted").unwrap_or(meta["sort_needed"] != true);
-    unsorted && of_raw("linter").unwrap_or(true)
+    let is_accepted = |run: &str| runs.get(run).map(|run| run["rc"] == 0);
+    let unsorted = is_accepted("unsorted").unwrap_or(meta["sort_needed"] != true);
+    unsorted && is_accepted("linter").unwrap_or(true)
 }
 
 #[test]

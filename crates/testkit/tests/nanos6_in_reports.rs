@@ -107,8 +107,8 @@ fn waits_for_nobody(begin: u64, second: u64) -> Option<Pattern> {
             .unwrap();
     }
     let (_, analysis) = opened(root.path());
-    let mut of_nobody = analysis.findings.iter().filter(|finding| finding.blamed == Blamed::Nobody);
-    of_nobody.find(|finding| finding.cause == Cause::Wait).expect("a finding").pattern
+    let mut nobody_findings = analysis.findings.iter().filter(|finding| finding.blamed == Blamed::Nobody);
+    nobody_findings.find(|finding| finding.cause == Cause::Wait).expect("a finding").pattern
 }
 
 #[test]
@@ -314,11 +314,11 @@ fn a_body_that_is_blocked_is_blocked_on_its_thread_its_cpu_and_in_its_type() {
     let root = with_worker(|stream| stream);
     let (mut session, _) = opened(root.path());
     let execution = &mut session.execution;
-    let of_tid = |execution: &Execution, tid: i64, kind: fn(ThreadKind) -> bool| {
+    let thread_with_tid = |execution: &Execution, tid: i64, kind: fn(ThreadKind) -> bool| {
         let all = &execution.threads;
         ThreadIndex::of(all.iter().position(|thread| thread.tid == tid && kind(thread.kind)).unwrap())
     };
-    let thread = of_tid(execution, 10, |kind| kind != ThreadKind::Cpu);
+    let thread = thread_with_tid(execution, 10, |kind| kind != ThreadKind::Cpu);
     // Before its body, in it, and at its end.
     let blocked = vec![(1050, 1080), (1300, 1500), (1890, 1950)];
     execution.add_os_times(thread, OsSource::Switches, OsTimes { blocked, ..OsTimes::default() });
@@ -326,10 +326,11 @@ fn a_body_that_is_blocked_is_blocked_on_its_thread_its_cpu_and_in_its_type() {
     let analysis = taskscope_analysis::analyse(execution).0;
     let row = analysis.task_types.iter().find(|row| session.places.type_name(row.ty) == "solve").unwrap();
     assert_eq!((row.body_ns, row.blocked_ns, row.max_ns), (800 - 210, 210, 590));
-    let cpu = of_tid(&session.execution, 0, |kind| kind == ThreadKind::Cpu);
+    let cpu = thread_with_tid(&session.execution, 0, |kind| kind == ThreadKind::Cpu);
     for index in [thread, cpu] {
-        let of_body = session.execution.spans_of_run(index).filter(|span| span.section.state == State::Task);
-        assert_eq!(of_body.map(|span| span.nanos()).sum::<u64>(), 590, "{index:?}");
+        let body_spans =
+            session.execution.spans_of_run(index).filter(|span| span.section.state == State::Task);
+        assert_eq!(body_spans.map(|span| span.nanos()).sum::<u64>(), 590, "{index:?}");
     }
     let ledger = &analysis.ledger;
     assert!(ledger.by_state.get(State::Blocked) >= 210);

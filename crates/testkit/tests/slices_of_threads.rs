@@ -202,8 +202,8 @@ fn compare(seed: u64) -> usize {
         let again = folder.path().join(format!("again{case}"));
         let waits = Some(waits_of_part(&sliced.execution, clocks, &[], &lives_of_threads(&sliced.execution)));
         let slice = Slice { clocks: Some(clocks), waits, ..Slice::default() };
-        let of_slice = Trace::open(&part, &OpenOptions::default()).unwrap();
-        if middle > begin && of_slice.write_slice(&slice, &again).unwrap().streams > 0 {
+        let slice_trace = Trace::open(&part, &OpenOptions::default()).unwrap();
+        if middle > begin && slice_trace.write_slice(&slice, &again).unwrap().streams > 0 {
             let mut range = Session::open(&root).unwrap();
             range.execution.cut(begin, middle);
             let sliced = Session::open(&again).unwrap();

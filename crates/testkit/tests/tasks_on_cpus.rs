@@ -248,8 +248,14 @@ fn rests_without_a_cpu_are_waits_for_the_task_and_unsure_while_others_are_create
             assert_eq!(lost, analysis.ledger.capacity_ns - analysis.efficiency.useful_ns, "{runtime:?}");
             let no_cpu = analysis.findings.iter().filter(|finding| finding.cause == Cause::CpuNone);
             assert_eq!(no_cpu.count(), 0, "{runtime:?}");
-            let of_task = analysis.findings.iter().find(|finding| finding.blamed == Blamed::Task).unwrap();
-            (of_task.ns, execution.unsure_waits_ns(), of_task.confidence, of_task.no_cpu_percent)
+            let task_finding =
+                analysis.findings.iter().find(|finding| finding.blamed == Blamed::Task).unwrap();
+            (
+                task_finding.ns,
+                execution.unsure_waits_ns(),
+                task_finding.confidence,
+                task_finding.no_cpu_percent,
+            )
         };
         assert_eq!(answer(&[(1020, 1100, 1900)]), (800, 0, Confidence::High, 0), "{runtime:?}");
         let second = answer(&[(1020, 1100, 1900), (1030, 1900, 1950)]);

@@ -47,7 +47,7 @@ pub(crate) fn find_streams(root: &Path, problems: &mut Vec<Problem>) -> (Vec<Fou
             Ok(None) => continue,
             Err(error) => {
                 let text = format!("cannot read the directory: {error}");
-                problems.push(Problem::of_stream(ProblemKind::Unreadable, &shown, text));
+                problems.push(Problem::in_stream(ProblemKind::Unreadable, &shown, text));
                 continue;
             }
         };
@@ -57,7 +57,7 @@ pub(crate) fn find_streams(root: &Path, problems: &mut Vec<Problem>) -> (Vec<Fou
                 Ok(entry) => entry,
                 Err(error) => {
                     let text = format!("cannot read the directory to its end: {error}");
-                    problems.push(Problem::of_stream(ProblemKind::Unreadable, &shown, text));
+                    problems.push(Problem::in_stream(ProblemKind::Unreadable, &shown, text));
                     break;
                 }
             };
@@ -88,7 +88,7 @@ pub(crate) fn find_streams(root: &Path, problems: &mut Vec<Problem>) -> (Vec<Fou
         }
         if has_events && !has_metadata {
             let text = "there is a stream.obs and no stream.json: its events are left out".to_owned();
-            problems.push(Problem::of_stream(ProblemKind::MissingMetadata, &shown, text));
+            problems.push(Problem::in_stream(ProblemKind::MissingMetadata, &shown, text));
         }
     }
     found.sort_by(|a, b| a.0.cmp(&b.0));

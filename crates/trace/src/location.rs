@@ -27,7 +27,7 @@ pub struct Location {
 
 impl Location {
     pub(crate) fn load(directory: PathBuf, relative_path: String, problems: &mut Vec<Problem>) -> Location {
-        let mut report = |kind, text: String| problems.push(Problem::of_stream(kind, &relative_path, text));
+        let mut report = |kind, text: String| problems.push(Problem::in_stream(kind, &relative_path, text));
         let path = directory.join(layout::LOCATION_METADATA);
         let metadata = match read_regular(&path, MAX_METADATA_BYTES) {
             Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
@@ -49,7 +49,7 @@ impl Location {
         let own = match SurveyedFile::load(&directory.join(StreamFile::Own.name()), !finished, false) {
             Ok(file) => {
                 for finding in file.findings().filter(|f| f.kind != ProblemKind::UnfinishedStream) {
-                    let mut problem = Problem::of_stream(finding.kind, &relative_path, finding.text.clone());
+                    let mut problem = Problem::in_stream(finding.kind, &relative_path, finding.text.clone());
                     problem.file = Some(StreamFile::Own);
                     problem.offset = Some(finding.offset as u64);
                     problem.clock_ns = finding.clock;

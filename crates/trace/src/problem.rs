@@ -124,7 +124,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub(crate) fn of_stream(kind: ProblemKind, stream: &str, text: impl Into<String>) -> Problem {
+    pub(crate) fn in_stream(kind: ProblemKind, stream: &str, text: impl Into<String>) -> Problem {
         Problem {
             kind,
             stream: stream.to_owned(),

@@ -166,11 +166,11 @@ impl Stream {
                     Defect::Malformed => ProblemKind::BadMetadata,
                     Defect::Version => ProblemKind::MetadataVersion,
                 };
-                problems.push(Problem::of_stream(kind, &relative_path, text));
+                problems.push(Problem::in_stream(kind, &relative_path, text));
             }),
             Err(error) => {
                 let text = format!("cannot read stream.json: {error}");
-                problems.push(Problem::of_stream(ProblemKind::Unreadable, &relative_path, text));
+                problems.push(Problem::in_stream(ProblemKind::Unreadable, &relative_path, text));
                 ThreadMetadata::default()
             }
         };
@@ -190,7 +190,7 @@ impl Stream {
                 "missing ovni.finished: {}: the thread has not ended its stream (was the program killed?)",
                 stream.relative_path
             );
-            problems.push(Problem::of_stream(ProblemKind::UnfinishedStream, &stream.relative_path, text));
+            problems.push(Problem::in_stream(ProblemKind::UnfinishedStream, &stream.relative_path, text));
         }
         stream.standard = stream.load_file(StreamFile::Standard, options.turns, &mut problems);
         if options.own_events {
@@ -245,7 +245,7 @@ impl Stream {
 
     fn load_file(&self, file: StreamFile, turns: bool, problems: &mut Vec<Problem>) -> Option<SurveyedFile> {
         let report = |kind, text: String| {
-            let mut problem = Problem::of_stream(kind, &self.relative_path, text);
+            let mut problem = Problem::in_stream(kind, &self.relative_path, text);
             problem.file = Some(file);
             problem
         };
@@ -373,8 +373,8 @@ impl Stream {
         if let [clocks] = files[..] {
             return Some(Box::new(clocks.iter(true).map(|clock| self.clock.apply(clock))));
         }
-        let of_file = |file: usize| files[file].iter(file == first).peekable();
-        let (mut standard, mut own) = (of_file(0), of_file(1));
+        let clocks_in = |file: usize| files[file].iter(file == first).peekable();
+        let (mut standard, mut own) = (clocks_in(0), clocks_in(1));
         let merged = std::iter::from_fn(move || match (standard.peek(), own.peek()) {
             (Some(clock), Some(other)) if other < clock => own.next(),
             (Some(_), _) => standard.next(),

@@ -189,7 +189,7 @@ impl Trace {
                 match path.exists().then(|| ClockOffsets::load(&path)) {
                     Some(Ok(offsets)) => Some(offsets),
                     Some(Err(text)) => {
-                        self.problems.push(Problem::of_stream(ProblemKind::ClockOffsets, "", text));
+                        self.problems.push(Problem::in_stream(ProblemKind::ClockOffsets, "", text));
                         None
                     }
                     None => None,
@@ -203,14 +203,14 @@ impl Trace {
         let Some(offsets) = offsets else {
             if hosts.len() > 1 {
                 let text = format!("no clock offset file loaded with {} hosts", hosts.len());
-                self.problems.push(Problem::of_stream(ProblemKind::NoClockOffsets, "", text));
+                self.problems.push(Problem::in_stream(ProblemKind::NoClockOffsets, "", text));
             }
             return Ok(());
         };
         for entry in &offsets.entries {
             if !looms.iter().any(|loom| loom.split('.').next() == Some(entry.host.as_str())) {
                 let text = format!("the clock offsets name host `{}`, which no loom is on", entry.host);
-                self.problems.push(Problem::of_stream(ProblemKind::ClockOffsets, "", text));
+                self.problems.push(Problem::in_stream(ProblemKind::ClockOffsets, "", text));
             }
         }
         let without = hosts.iter().copied().filter(|host| offsets.offset_ns(host).is_none());
@@ -222,7 +222,7 @@ impl Trace {
                 hosts.len(),
                 without.join(", ")
             );
-            self.problems.push(Problem::of_stream(ProblemKind::NoClockOffsets, "", text));
+            self.problems.push(Problem::in_stream(ProblemKind::NoClockOffsets, "", text));
         }
         let drifts = self.drifts(source);
         for stream in &mut self.streams {
@@ -250,7 +250,7 @@ impl Trace {
             return Vec::new();
         }
         load_drifts(&path).unwrap_or_else(|text| {
-            self.problems.push(Problem::of_stream(ProblemKind::ClockOffsets, "", text));
+            self.problems.push(Problem::in_stream(ProblemKind::ClockOffsets, "", text));
             Vec::new()
         })
     }
@@ -265,7 +265,7 @@ impl Trace {
                     "detected large clock gate: its clock starts {:.2} h away from that of the first stream",
                     delta as f64 / CLOCK_GATE_NS as f64
                 );
-                let mut problem = Problem::of_stream(ProblemKind::ClockGate, &stream.relative_path, text);
+                let mut problem = Problem::in_stream(ProblemKind::ClockGate, &stream.relative_path, text);
                 problem.clock_ns = Some(clock);
                 self.problems.push(problem);
             }

@@ -19,7 +19,7 @@ const MAX_PER_STREAM: usize = 1024;
 /// Turns are ordered by the clocks of their last events; the order of equal ones is not specified, but always the same.
 pub struct Turns<'a> {
     lanes: Vec<Lane<'a>>,
-    of_lane: usize,
+    turns_per_lane: usize,
     /// Turns in their order: times since the round's begin, and the lanes' numbers.
     round: Vec<(u32, u32)>,
     taken: usize,
@@ -101,7 +101,7 @@ impl<'a> Turns<'a> {
             Lane { later, ahead: Vec::new(), taken: 0, count, ended: false }
         };
         let lanes: Vec<_> = streams.iter().enumerate().map(lane).collect();
-        Turns { of_lane: count, lanes, round: Vec::new(), taken: 0 }
+        Turns { turns_per_lane: count, lanes, round: Vec::new(), taken: 0 }
     }
 
     /// Orders the turns up to the time up to which all streams are known.
@@ -128,7 +128,7 @@ impl<'a> Turns<'a> {
             let is_waited_for = !lane.ended && lane.taken == lane.ahead.len();
             lane.count = match is_waited_for {
                 true => (2 * lane.count).min(READ_AHEAD),
-                false => (lane.count / 2).max(self.of_lane),
+                false => (lane.count / 2).max(self.turns_per_lane),
             };
         }
         radsort::sort_by_key(&mut self.round, |(since, _)| *since);

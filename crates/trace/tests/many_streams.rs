@@ -56,11 +56,11 @@ fn one_and_sixty_four_and_four_thousand_streams_merge_in_order() {
         assert_eq!(merged.len(), 20 * streams);
         assert!(merged.is_sorted_by_key(|(_, clock)| *clock));
         // Nothing is lost, and each stream keeps its own order.
-        let mut of_stream: Vec<Vec<u64>> = vec![Vec::new(); streams];
-        merged.iter().for_each(|(stream, clock)| of_stream[*stream].push(*clock));
+        let mut stream_clocks: Vec<Vec<u64>> = vec![Vec::new(); streams];
+        merged.iter().for_each(|(stream, clock)| stream_clocks[*stream].push(*clock));
         for (index, stream) in trace.streams().iter().enumerate() {
             let tid = stream.tid().unwrap() as usize;
-            assert_eq!(of_stream[index], clocks[tid - 1], "thread {tid} of {streams}");
+            assert_eq!(stream_clocks[index], clocks[tid - 1], "thread {tid} of {streams}");
         }
     }
 }
@@ -97,12 +97,12 @@ fn turns_are_in_time_order_and_each_stream_is_complete() {
                 events[50].2 = 7;
             }
             let tid = 10_000 + stream;
-            let of_file =
+            let events_in =
                 |own| events.iter().filter(move |event| event.0 == own).map(|event| (event.1, event.2));
-            write_events(root.path(), tid, of_file(false));
+            write_events(root.path(), tid, events_in(false));
             if has_own_file {
                 let directory = root.path().join(format!("loom.node.1/proc.1/thread.{tid}"));
-                write_file(&directory.join("taskscope.obs"), of_file(true));
+                write_file(&directory.join("taskscope.obs"), events_in(true));
             }
             if stream == 5 {
                 events[50].2 = events[49].2;

@@ -153,7 +153,7 @@ pub struct CpuUse {
 }
 
 /// The CPUs of each process of which they are known.
-pub(crate) fn of_processes(execution: &Execution) -> Vec<ProcessCpus> {
+pub(crate) fn process_cpus(execution: &Execution) -> Vec<ProcessCpus> {
     let known = execution.processes.iter().filter_map(|process| Some((process, process.cpus.as_ref()?)));
     let row = |(process, facts): (&Process, &CpuFacts)| ProcessCpus {
         host: host(process).to_owned(),
@@ -278,7 +278,7 @@ fn sentence(execution: &Execution, group: &CpuGroup, runtime: Option<Runtime>) -
     processes.sort_unstable();
     processes.dedup();
     let workers = counted(group.workers_at_once as u64, "worker");
-    let of_processes = match processes.len() {
+    let processes_text = match processes.len() {
         1 => String::new(),
         count => format!(" of {}", counted(count as u64, "process")),
     };
@@ -293,13 +293,13 @@ fn sentence(execution: &Execution, group: &CpuGroup, runtime: Option<Runtime>) -
         let limit = cpu_limit(quota.millicpus);
         let cgroup = fit(&quota.cgroup, LIST_WIDTH);
         return format!(
-            "{workers}{of_processes} share a limit of {limit}{node} (control group {cgroup}); {each}, or raise the \
+            "{workers}{processes_text} share a limit of {limit}{node} (control group {cgroup}); {each}, or raise the \
              limit (cpu.max, --cpus)"
         );
     }
     let cpus = counted(group.cpus.len() as u64, "CPU");
     let list = fit(&group.cpus.to_string(), LIST_WIDTH);
-    let share = format!("{workers}{of_processes} share {cpus}{node} ({list})");
+    let share = format!("{workers}{processes_text} share {cpus}{node} ({list})");
     let allowed = execution.processes[processes[0].index()].cpus.as_ref().map(|facts| &facts.allowed);
     let has_own_mask = |thread: &ThreadIndex| execution.threads[thread.index()].cpus.is_some();
     match allowed.filter(|allowed| allowed.len() > group.cpus.len()) {

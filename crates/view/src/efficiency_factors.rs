@@ -102,12 +102,12 @@ impl EfficiencyFactors {
             return None;
         }
         let part_of = |finding: &NamedFinding| -> u64 {
-            let victims = |group| finding.victims.of_group(group);
+            let victims = |group| finding.victims.group_ns(group);
             // Waiting in teams for nobody counts as the runtime's.
             let is_in_vain = finding.blamed == Blamed::Nobody;
-            let of_factor = groups.iter().filter(|group| !(is_in_vain && **group == Group::Sync));
+            let factor_groups = groups.iter().filter(|group| !(is_in_vain && **group == Group::Sync));
             let in_vain = if is_in_vain && name == "runtime_overhead" { victims(Group::Sync) } else { 0 };
-            of_factor.map(|group| victims(*group)).sum::<u64>() + in_vain
+            factor_groups.map(|group| victims(*group)).sum::<u64>() + in_vain
         };
         let mut parts: Vec<(u64, &str)> = (findings.iter())
             .filter(|finding| finding.cause != Cause::MpiStart)

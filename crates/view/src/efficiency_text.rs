@@ -31,7 +31,7 @@ impl EfficiencyBlock<'_> {
             self.workers,
             time(self.wall_ns),
             unit.show(lost),
-            unit.of_workers()
+            unit.worker_label()
         );
         let mut factors = vec![
             ("load_balance", "Load balance", efficiency.load_balance, efficiency.load_balance_loss_ns),
@@ -78,7 +78,7 @@ impl EfficiencyBlock<'_> {
             sheet.line(&format!(
                 "     {DIM}without {} {} while ranks start or end MPI{DIM:#}",
                 unit.show(efficiency.mpi_start_ns),
-                unit.of_workers()
+                unit.worker_label()
             ));
         }
     }

@@ -24,44 +24,44 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    fn of_text([group, kind]: [&'static str; 2], text: &'static Text, cause: Option<Cause>) -> Explanation {
+    fn from_text([group, kind]: [&'static str; 2], text: &'static Text, cause: Option<Cause>) -> Explanation {
         let Text { name, meaning, computed, helps, .. } = *text;
         Explanation { group, kind, name, meaning, computed, helps, vocabulary: Some((text, cause)) }
     }
 
     /// Explains a cause.
-    pub fn of_cause(cause: Cause) -> Explanation {
-        Explanation::of_text(["Causes of lost time", "cause of lost time"], cause.text(), None)
+    pub fn from_cause(cause: Cause) -> Explanation {
+        Explanation::from_text(["Causes of lost time", "cause of lost time"], cause.text(), None)
     }
 
     /// Explains a blamed party.
-    pub fn of_blamed(blamed: Blamed) -> Explanation {
-        Explanation::of_text(["What is blamed", "blamed"], blamed.text(), None)
+    pub fn from_blamed(blamed: Blamed) -> Explanation {
+        Explanation::from_text(["What is blamed", "blamed"], blamed.text(), None)
     }
 
     /// Explains a pattern.
-    pub fn of_pattern(pattern: Pattern) -> Explanation {
-        Explanation::of_text(["Patterns", "pattern"], pattern.text(), None)
+    pub fn from_pattern(pattern: Pattern) -> Explanation {
+        Explanation::from_text(["Patterns", "pattern"], pattern.text(), None)
     }
 
     /// Explains a group of states.
-    pub fn of_group(group: Group) -> Explanation {
-        Explanation::of_text(["Groups of states", "group of states"], group.text(), None)
+    pub fn from_group(group: Group) -> Explanation {
+        Explanation::from_text(["Groups of states", "group of states"], group.text(), None)
     }
 
     /// Explains a state.
-    pub fn of_state(state: State) -> Explanation {
-        Explanation::of_text(["States of threads", "state of threads"], state.text(), Some(state.cause()))
+    pub fn from_state(state: State) -> Explanation {
+        Explanation::from_text(["States of threads", "state of threads"], state.text(), Some(state.cause()))
     }
 }
 
 /// All explanations, those of a group together.
 pub fn all() -> impl Iterator<Item = Explanation> {
-    (Cause::ALL.into_iter().map(Explanation::of_cause))
-        .chain(Blamed::ALL.into_iter().map(Explanation::of_blamed))
-        .chain(Pattern::ALL.into_iter().map(Explanation::of_pattern))
-        .chain(Group::ALL.into_iter().map(Explanation::of_group))
-        .chain(State::ALL.into_iter().map(Explanation::of_state))
+    (Cause::ALL.into_iter().map(Explanation::from_cause))
+        .chain(Blamed::ALL.into_iter().map(Explanation::from_blamed))
+        .chain(Pattern::ALL.into_iter().map(Explanation::from_pattern))
+        .chain(Group::ALL.into_iter().map(Explanation::from_group))
+        .chain(State::ALL.into_iter().map(Explanation::from_state))
         .chain(EXPLANATIONS.iter().copied())
 }
 
@@ -92,10 +92,10 @@ pub fn find(name: &str) -> Vec<Explanation> {
     }
     let parts = FAMILIES.iter().find_map(|family| Some((family, name.strip_prefix(family)?)));
     let Some((family, rest)) = parts else { return found };
-    let of_rest = find_whole(rest.strip_suffix("_ns").unwrap_or(rest));
-    match of_rest.is_empty() {
+    let rest_matches = find_whole(rest.strip_suffix("_ns").unwrap_or(rest));
+    match rest_matches.is_empty() {
         true => found,
-        false => find_whole(&family[..family.len() - 1]).into_iter().chain(of_rest).collect(),
+        false => find_whole(&family[..family.len() - 1]).into_iter().chain(rest_matches).collect(),
     }
 }
 

@@ -137,16 +137,17 @@ const OPTIONS: &[(&str, &str)] = &[
 
 impl Explained {
     /// Explains a name of reports and of runtimes; advice in the words of `runtime`, or of all.
-    pub fn of_name(name: &str, runtime: Option<Runtime>) -> Explained {
-        let of_reports = explain::find(name).into_iter();
-        let names = of_reports.map(|row| ExplainedName::of(&row, true).with_vocabulary(&row, runtime));
-        let of_runtimes = crate::runtime_names::find(name).into_iter().map(ExplainedName::of_runtime);
-        Explained { finding: None, names: names.chain(of_runtimes).collect() }
+    pub fn from_name(name: &str, runtime: Option<Runtime>) -> Explained {
+        let report_names = explain::find(name).into_iter();
+        let names = report_names.map(|row| ExplainedName::of(&row, true).with_vocabulary(&row, runtime));
+        let runtime_names =
+            crate::runtime_names::find(name).into_iter().map(ExplainedName::from_runtime_name);
+        Explained { finding: None, names: names.chain(runtime_names).collect() }
     }
 
     /// Explains a finding of these findings. The deciding part has the advice, in the words of `runtime`, unless the
     /// finding has its own; hangs and code are those of a trace.
-    pub fn of_finding(
+    pub fn from_finding(
         findings: &Findings,
         finding: &NamedFinding,
         runtime: Option<Runtime>,
@@ -155,9 +156,9 @@ impl Explained {
         let row = finding_row(finding.clone(), trace);
         let has_advice = row.hang.as_ref().is_some_and(|hang| !hang.advice.is_empty());
         let decides = finding.deciding().name;
-        let shape = finding.pattern.map(Explanation::of_pattern);
-        let shape = shape.or_else(|| finding.absence().map(Explanation::of_cause));
-        let parts = [Explanation::of_cause(finding.cause), Explanation::of_blamed(finding.blamed)];
+        let shape = finding.pattern.map(Explanation::from_pattern);
+        let shape = shape.or_else(|| finding.absence().map(Explanation::from_cause));
+        let parts = [Explanation::from_cause(finding.cause), Explanation::from_blamed(finding.blamed)];
         let mut has_helps = has_advice;
         let mut names = Vec::new();
         for part in shape.into_iter().chain(parts) {
@@ -177,8 +178,8 @@ impl Explained {
 
     /// The lines for a terminal.
     pub fn text(&self) -> String {
-        let of_finding = self.finding.iter().map(ExplainedFinding::text);
-        let texts: Vec<String> = of_finding.chain(self.names.iter().map(ExplainedName::text)).collect();
+        let finding_text = self.finding.iter().map(ExplainedFinding::text);
+        let texts: Vec<String> = finding_text.chain(self.names.iter().map(ExplainedName::text)).collect();
         texts.join("\n")
     }
 }
@@ -249,7 +250,7 @@ impl ExplainedName {
         self
     }
 
-    fn of_runtime(row: &RuntimeName) -> ExplainedName {
+    fn from_runtime_name(row: &RuntimeName) -> ExplainedName {
         let counts = match row.counts() {
             Counts::As(state) => CountedAs::State { state: Named(state), cause: Named(state.cause()) },
             Counts::Around => CountedAs::OpenSections,

@@ -43,7 +43,7 @@ impl Unit {
     }
 
     /// `worker-seconds` and the like.
-    pub const fn of_workers(self) -> &'static str {
+    pub const fn worker_label(self) -> &'static str {
         match self {
             Unit::Micros => "worker-µs",
             Unit::Millis => "worker-ms",
@@ -452,7 +452,7 @@ mod tests {
     #[test]
     fn columns_have_one_unit() {
         let unit = Unit::for_total(20_000_000);
-        assert_eq!(unit.of_workers(), "worker-ms");
+        assert_eq!(unit.worker_label(), "worker-ms");
         assert_eq!([0, 10, 1_400_000, 20_000_000].map(|ns| unit.show(ns)), ["0", "<0.001", "1.400", "20.00"]);
     }
 

@@ -194,8 +194,8 @@ fn keep_large(series: &mut Vec<Series>) {
 }
 
 fn largest(series: &[Series], name: &str) -> f64 {
-    let of_name = series.iter().filter(|row| row.group == NumberGroup::Run.name() && row.name == name);
-    of_name.flat_map(|row| row.values.iter().flatten().copied()).fold(0.0, f64::max)
+    let matching_rows = series.iter().filter(|row| row.group == NumberGroup::Run.name() && row.name == name);
+    matching_rows.flat_map(|row| row.values.iter().flatten().copied()).fold(0.0, f64::max)
 }
 
 /// The changes of the wall time in words.
@@ -227,7 +227,7 @@ mod tests {
             name: format!("{row}.trace"),
             // Given in the reverse order of their starts.
             start_unix_ns: is_dated.then(|| 1_000_000 - row as u64),
-            numbers: RunNumbers::of_totals(*wall),
+            numbers: RunNumbers::from_totals(*wall),
         };
         walls.iter().enumerate().map(run).collect()
     }

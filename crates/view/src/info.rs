@@ -305,7 +305,7 @@ impl Info {
             hosts: hosts(session),
             clocks: clocks(session),
             cpus_text: crate::cpus::header(execution),
-            process_cpus: crate::cpus::of_processes(execution),
+            process_cpus: crate::cpus::process_cpus(execution),
             events: session.events,
             lost_events: session.lost_events(),
             events_by_model: session

@@ -195,11 +195,11 @@ impl ShownTimes<'_> {
     }
 }
 
-fn cells(row: &ShownRow, of_all: u64, wide: usize) -> String {
+fn cells(row: &ShownRow, whole_ns: u64, wide: usize) -> String {
     let label = Cell(fit(&format!("{:<10}{}", row.kind, row.name), wide - 1));
     match row.time_ns {
         0 => format!("{label:<wide$}{:>10}{:>9}{:>11}", "", "", count(row.begins)),
-        ns => format!("{label:<wide$}{:>10}{:>9}{:>11}", time(ns), percent(ns, of_all), count(row.begins)),
+        ns => format!("{label:<wide$}{:>10}{:>9}{:>11}", time(ns), percent(ns, whole_ns), count(row.begins)),
     }
 }
 

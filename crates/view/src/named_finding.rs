@@ -77,7 +77,7 @@ impl NamedFinding {
 
     /// The time of the runtime itself, or of the start of MPI, in a finding of it; waits are the rest.
     pub(crate) fn own_ns(&self) -> u64 {
-        self.victims.of_group(Group::Runtime) + self.victims.of_group(Group::Start)
+        self.victims.group_ns(Group::Runtime) + self.victims.group_ns(Group::Start)
     }
 
     /// The cause `wait.start` or `wait.end` if workers were absent in most of the lost time, and no code is blamed.

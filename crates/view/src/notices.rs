@@ -11,8 +11,8 @@ use taskscope_session::{ProblemKind, Session};
 /// The end of a program that failed: `exit code 2`, `signal 11`; `None` if it did not, or if that is not known.
 pub(crate) fn failure(session: &Session) -> Option<String> {
     let run = session.run.as_ref()?;
-    let of_exit = run.exit_code.filter(|code| *code != 0).map(|code| format!("exit code {code}"));
-    run.signal.map(|signal| format!("signal {signal}")).or(of_exit)
+    let exit_text = run.exit_code.filter(|code| *code != 0).map(|code| format!("exit code {code}"));
+    run.signal.map(|signal| format!("signal {signal}")).or(exit_text)
 }
 
 /// Everything that the reader of numbers must know first, in the order of weight.

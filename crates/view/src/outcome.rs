@@ -9,24 +9,24 @@ use taskscope_session::{RunFile, Session};
 const MIN_RUN_NS: u64 = 1_000_000;
 
 /// The verdict on a run, after its outcome.
-pub(crate) fn verdict(session: &Session, of_times: String) -> String {
+pub(crate) fn verdict(session: &Session, times_verdict: String) -> String {
     let (first, last) = session.execution.whole().range();
     // Other traces need not have real times, and a slice is as short as its range.
     let is_whole = |run: &&RunFile| !run.notices.iter().any(|notice| notice.name == "slice");
     let run = session.run.as_ref().filter(is_whole);
     let too_short = run.and_then(|_| too_short(last.saturating_sub(first)));
-    let of_times = too_short.unwrap_or(of_times);
+    let times_verdict = too_short.unwrap_or(times_verdict);
     match aborted(session) {
-        Some(aborted) => after(&aborted, &of_times),
-        None => of_times,
+        Some(aborted) => after(&aborted, &times_verdict),
+        None => times_verdict,
     }
 }
 
 /// The verdict on the time before an abort, whose reason is to be mended.
-fn after(aborted: &str, of_times: &str) -> String {
-    match of_times.strip_prefix("Nothing to mend: ") {
-        Some(of_times) => format!("{aborted} Until then, {of_times}"),
-        None => format!("{aborted} {of_times}"),
+fn after(aborted: &str, times_verdict: &str) -> String {
+    match times_verdict.strip_prefix("Nothing to mend: ") {
+        Some(times_verdict) => format!("{aborted} Until then, {times_verdict}"),
+        None => format!("{aborted} {times_verdict}"),
     }
 }
 

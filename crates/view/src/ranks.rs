@@ -75,7 +75,7 @@ pub fn ranks(session: &Session, analysis: &Analysis) -> Vec<Rank> {
         let (workers, sum, starting_ns) = &sums[process.index()];
         (row.workers, row.mpi_start_ns) = (*workers, *starting_ns);
         row.capacity_ns = sum.total() + row.mpi_start_ns;
-        row.useful_ns = sum.of_group(Group::Useful);
+        row.useful_ns = sum.group_ns(Group::Useful);
         if sum.total() > 0 {
             row.parallel_efficiency = row.useful_ns as f64 / sum.total() as f64;
         }

@@ -270,7 +270,7 @@ pub fn report_of(
             0 => crate::cpus::header(execution),
             cpus => Some(crate::format::counted(cpus as u64, "CPU")),
         },
-        process_cpus: crate::cpus::of_processes(execution),
+        process_cpus: crate::cpus::process_cpus(execution),
         no_cpu: if wants(Section::Time) { crate::cpus::shortage(execution, analysis) } else { None },
         other_threads: ledger.other_threads,
         processes: execution.process_count(),

@@ -17,24 +17,24 @@ use page::Page;
 /// their own.
 pub fn report(report: &Report, options: &ReportOptions) -> String {
     let wants = |section| options.sections.contains(&section);
-    let of_queues = report.findings_of == Whose::Queues;
-    let mut text = if of_queues { String::new() } else { threads_table(report, options) };
+    let shows_queues = report.findings_of == Whose::Queues;
+    let mut text = if shows_queues { String::new() } else { threads_table(report, options) };
     let devices = report.devices.as_ref();
     if let Some(devices) = devices.filter(|_| wants(Section::Summary) || wants(Section::Devices))
         && report.events == 0
     {
         text += &devices.header_text(&report.trace);
     }
-    if of_queues && wants(Section::Summary) {
+    if shows_queues && wants(Section::Summary) {
         text += &verdict_text(report.verdict.as_deref(), options.width);
     }
-    if of_queues && wants(Section::Findings) && report.findings_base_ns > 0 {
+    if shows_queues && wants(Section::Findings) && report.findings_base_ns > 0 {
         text += &findings_text(report.losses(), options.top, options.floor, options.width);
     }
     if let Some(devices) = devices.filter(|_| wants(Section::Devices)) {
         text += &devices.text(options.width);
     }
-    if of_queues && options.short && !report.findings.is_empty() {
+    if shows_queues && options.short && !report.findings.is_empty() {
         text += &options.next(report, &[]);
     }
     if let Some(shown) = report.instrumentation.as_ref().filter(|_| wants(Section::Instrumentation)) {

@@ -208,12 +208,12 @@ pub(crate) fn at_common_depth(
         cause => cause,
     };
     let numbers = |runs: &[RunNumbers]| -> Numbers {
-        let of_blocked = format!("{}: ", Cause::Blocked.name());
+        let blocked_prefix = format!("{}: ", Cause::Blocked.name());
         let is_kept = |run: &RunNumbers, group: NumberGroup, name: &str| {
-            let is_blocked = || name.starts_with(&of_blocked) || run.blocked.contains(name);
+            let is_blocked = || name.starts_with(&blocked_prefix) || run.blocked.contains(name);
             group != NumberGroup::Finding || is_of_one && !(joins_blocked && is_blocked())
         };
-        let of_run = |run: &RunNumbers| {
+        let kept_numbers = |run: &RunNumbers| {
             let kept = run.numbers.iter().filter(|((group, name), _)| is_kept(run, *group, name));
             let mut numbers: BTreeMap<_, _> = kept.map(|(key, value)| (key.clone(), *value)).collect();
             let blocked = run.causes.get(&Cause::Blocked).copied().filter(|_| joins_blocked);
@@ -226,7 +226,7 @@ pub(crate) fn at_common_depth(
             }
             numbers
         };
-        runs.iter().map(of_run).collect()
+        runs.iter().map(kept_numbers).collect()
     };
     (numbers(before), numbers(after), notes)
 }
@@ -251,7 +251,7 @@ fn join_blocked(numbers: &mut BTreeMap<(NumberGroup, String), f64>, blocked: f64
 
 impl RunDifference {
     /// The comparison of a number of the whole run: `wall`, `capacity` or `lost`.
-    pub fn of_run(&self, name: &str) -> Option<&Comparison> {
+    pub fn run_comparison(&self, name: &str) -> Option<&Comparison> {
         let name = format!("{name}_ns");
         self.rows.iter().find(|row| row.0 == NumberGroup::Run && row.1 == name).map(|row| &row.2)
     }
@@ -297,9 +297,9 @@ const WORK: &str = taskscope_cause::Cause::Work.name();
 
 /// The change of the wall time, and the causes with the largest changes; `None` without a wall time.
 fn verdict(rows: &[NumberDifference]) -> Option<String> {
-    let of_run =
+    let run_row =
         |name: &str| rows.iter().find(|row| row.group == NumberGroup::Run.name() && row.name == name);
-    let wall = of_run("wall_ns")?;
+    let wall = run_row("wall_ns")?;
     let growth = wall.growth?;
     let times = format!("({} → {})", time(wall.before), time(wall.after));
     let chance = if wall.certain == Some(false) { ", which may be chance" } else { "" };
@@ -333,8 +333,8 @@ fn verdict(rows: &[NumberDifference]) -> Option<String> {
 
 /// The larger of both sides' capacities, or of other total times.
 pub(crate) fn largest(rows: &[NumberDifference]) -> f64 {
-    let of_run = rows.iter().filter(|row| row.group == NumberGroup::Run.name());
-    of_run.map(|row| row.before.max(row.after)).fold(0.0, f64::max)
+    let run_rows = rows.iter().filter(|row| row.group == NumberGroup::Run.name());
+    run_rows.map(|row| row.before.max(row.after)).fold(0.0, f64::max)
 }
 
 /// Adds the cause to labels that several rows of a group have, or else the whole name.
@@ -365,7 +365,7 @@ mod tests {
     #[test]
     fn factors_multiply_to_the_efficiency_where_blocked_time_is_work() {
         let run = |off_cpu: &str| {
-            let mut run = RunNumbers::of_totals(1000.0);
+            let mut run = RunNumbers::from_totals(1000.0);
             run.facts.insert(Fact::OffCpu, off_cpu.to_owned());
             for (name, share) in
                 [("parallel", 0.648), ("cpu_availability", 0.9), ("blocked", 0.8), ("runtime_overhead", 0.9)]
@@ -395,7 +395,7 @@ mod tests {
     #[test]
     fn constructs_keep_their_numbers_if_their_lines_move() {
         let run = |line: u32, ns: f64| {
-            let mut run = RunNumbers::of_totals(1000.0);
+            let mut run = RunNumbers::from_totals(1000.0);
             let name = format!("main [task at a.c:{line}]");
             run.constructs.insert(name.clone());
             run.numbers.insert((NumberGroup::Finding, format!("wait: code {name}")), 2.0 * ns);

@@ -169,7 +169,7 @@ mod tests {
 
     fn report(before: &[f64], after: &[f64]) -> RunDifferenceReport {
         let [before, after] =
-            [before, after].map(|runs| runs.iter().map(|ns| RunNumbers::of_totals(*ns)).collect());
+            [before, after].map(|runs| runs.iter().map(|ns| RunNumbers::from_totals(*ns)).collect());
         let (before, after): (Vec<RunNumbers>, Vec<RunNumbers>) = (before, after);
         compare_runs(&before, &after).report(["a|b<c>", "d\"\u{1}"])
     }

@@ -171,7 +171,7 @@ mod tests {
             let (losses, of) = ((Cause::Wait, Blamed::Loop), (State::Worksharing, place.to_owned()));
             crate::NamedFinding::new(losses, of, 1_000_000, Confidence::High)
         });
-        let mut run = RunNumbers::of_totals(capacity_ns);
+        let mut run = RunNumbers::from_totals(capacity_ns);
         run.put_rows(&found);
         run
     }
@@ -180,7 +180,7 @@ mod tests {
     fn facts_differ_in_values_that_are_not_shown() {
         let runs = |hosts: &str| -> Vec<RunNumbers> {
             let run = |host: char| {
-                let mut run = RunNumbers::of_totals(1e6);
+                let mut run = RunNumbers::from_totals(1e6);
                 run.facts.insert(Fact::Host, host.to_string());
                 run
             };

@@ -195,7 +195,7 @@ pub struct RunNumbers {
 
 impl RunNumbers {
     /// Collects the numbers of a recorded run.
-    pub fn of_session(session: &Session, analysis: &Analysis) -> RunNumbers {
+    pub fn from_session(session: &Session, analysis: &Analysis) -> RunNumbers {
         let mut numbers = RunNumbers::default();
         let (ledger, efficiency) = (&analysis.ledger, &analysis.efficiency);
         let findings = Findings::of(session, analysis);
@@ -260,10 +260,10 @@ impl RunNumbers {
     }
 
     /// Collects the numbers of a profile.
-    pub fn of_profile(paths: &CallPaths) -> RunNumbers {
+    pub fn from_profile(paths: &CallPaths) -> RunNumbers {
         let mut numbers = RunNumbers { source: Source::Profile, ..RunNumbers::default() };
         let tree = &paths.tree;
-        let findings = Findings::of_profile(paths);
+        let findings = Findings::from_profile(paths);
         numbers.put(NumberGroup::Run, "wall_ns", tree.totals.get(key::WALL_NS).copied().unwrap_or(0) as f64);
         let base = findings.base_ns;
         if findings.whose == Whose::Workers {
@@ -297,7 +297,7 @@ impl RunNumbers {
         numbers.fact(Fact::Command, all(key::COMMAND));
         numbers.fact(Fact::Mode, Source::Profile.name().to_owned());
         numbers.fact(Fact::Host, all(key::HOST));
-        numbers.fact(Fact::Runtime, crate::runtime::of_profile(tree).name().to_owned());
+        numbers.fact(Fact::Runtime, crate::runtime::profile_runtime(tree).name().to_owned());
         numbers.fact(Fact::Processes, tree.processes.len().to_string());
         numbers.fact(Fact::Workers, workers.fold(0, u64::saturating_add).to_string());
         numbers.fact(Fact::Cpus, crate::cpus::header_of_profiles(&tree.processes).unwrap_or_default());
@@ -370,7 +370,7 @@ impl RunNumbers {
 
     /// A run of one worker of which only the wall time is known.
     #[cfg(test)]
-    pub(crate) fn of_totals(wall_ns: f64) -> RunNumbers {
+    pub(crate) fn from_totals(wall_ns: f64) -> RunNumbers {
         let mut numbers = RunNumbers::default();
         numbers.put(NumberGroup::Run, "wall_ns", wall_ns);
         numbers.put(NumberGroup::Run, "capacity_ns", wall_ns);
@@ -382,7 +382,7 @@ impl RunNumbers {
     }
 
     /// Collects the numbers of an imported graph.
-    pub fn of_graph(graph: &TaskGraph) -> RunNumbers {
+    pub fn from_graph(graph: &TaskGraph) -> RunNumbers {
         let mut numbers = RunNumbers { source: Source::Graph, ..RunNumbers::default() };
         let causes = book_causes(graph);
         numbers.fact(Fact::Mode, Source::Graph.name().to_owned());
@@ -446,7 +446,7 @@ mod tests {
         let shape = Shape { threads: 4, team: 2, processes_of_node: 2, events: 20_000, seed: 4 };
         let session = Session::in_memory("synthetic.trace", execution(shape));
         let (analysis, _) = taskscope_analysis::analyse(&session.execution);
-        let numbers = RunNumbers::of_session(&session, &analysis).numbers;
+        let numbers = RunNumbers::from_session(&session, &analysis).numbers;
         let means = numbers.iter().filter(|((group, _), _)| *group == NumberGroup::TaskType);
         let rows = || analysis.task_types.iter().filter(|row| row.began > 0);
         assert!((1..rows().count()).contains(&means.clone().count()));

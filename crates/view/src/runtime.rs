@@ -16,8 +16,8 @@ pub fn of(session: &Session) -> Option<Runtime> {
     let models: Vec<&str> = models.filter(|model| uses_openmp || *model != "taskscope-omp").collect();
     let sampled = !whole.samples.rows.is_empty();
     let has_queues = !session.devices.queues.is_empty();
-    let of_others = || sampled.then_some(Runtime::Threads).or(has_queues.then_some(Runtime::Devices));
-    of_models(&models).or_else(of_others)
+    let other_runtime = || sampled.then_some(Runtime::Threads).or(has_queues.then_some(Runtime::Devices));
+    models_runtime(&models).or_else(other_runtime)
 }
 
 /// The runtime for the terms of advice on a cause: the deciding one, if it takes part in the run.
@@ -29,7 +29,7 @@ pub fn adviser(session: &Session, cause: Cause) -> Option<Runtime> {
 }
 
 /// The runtime of a profile. OpenMP is the one of tasks: recorders of others write traces.
-pub fn of_profile(tree: &CallTree) -> Runtime {
+pub fn profile_runtime(tree: &CallTree) -> Runtime {
     let states: Vec<State> =
         states_of(&tree.totals).iter().filter_map(|(name, _)| State::named(name)).collect();
     let has = |is: &dyn Fn(State) -> bool| states.iter().any(|state| is(*state));
@@ -56,7 +56,7 @@ fn is_call(state: State) -> bool {
 pub fn adviser_of_profiles(tree: &CallTree, cause: Cause) -> Runtime {
     let states = states_of(&tree.totals);
     let has_calls = states.iter().any(|(name, _)| State::named(name).is_some_and(is_call));
-    decider(cause, has_calls && tree.processes.len() > 1).unwrap_or_else(|| of_profile(tree))
+    decider(cause, has_calls && tree.processes.len() > 1).unwrap_or_else(|| profile_runtime(tree))
 }
 
 /// The runtime that decides about a cause, if it takes part in the run; MPI does in a job of several processes.
@@ -68,7 +68,7 @@ fn decider(cause: Cause, is_mpi_job: bool) -> Option<Runtime> {
 const IS_OF_MPI: [&str; 2] = ["mpi", "taskscope-messages"];
 
 /// The one that gives out work, by the models that have events.
-fn of_models(models: &[&str]) -> Option<Runtime> {
+fn models_runtime(models: &[&str]) -> Option<Runtime> {
     let has = |model: &str| models.contains(&model);
     Some(match () {
         () if has("nanos6") => Runtime::Nanos6,
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn the_runtime_that_gives_out_work_is_the_one_that_is_spoken_of() {
-        let of = of_models;
+        let of = models_runtime;
         assert_eq!(of(&["ovni", "nanos6", "mpi", "tampi"]), Some(Nanos6));
         assert_eq!(of(&["ovni", "nosv", "nodes", "kernel"]), Some(Nodes));
         assert_eq!(of(&["ovni", "nosv", "openmp"]), Some(OpenMpV));
@@ -104,7 +104,7 @@ mod tests {
         let of = |states: &[State]| {
             let mut tree = CallTree::default();
             tree.totals = states.iter().map(|state| (format!("state.{}", state.name()), 1)).collect();
-            of_profile(&tree)
+            profile_runtime(&tree)
         };
         assert_eq!(of(&[]), Runtime::Threads);
         assert_eq!(of(&[State::Serial, State::Blocked, State::OutOfCpu]), Runtime::Threads);

@@ -41,8 +41,8 @@ impl RuntimeName {
 
     /// The accounting of its time in reports.
     pub fn counts(&self) -> Counts {
-        let of_event = || taskscope_session::state_of_event(self.begin()?).map(Counts::As);
-        self.counts.or_else(of_event).unwrap_or(Counts::Nothing)
+        let event_state = || taskscope_session::state_of_event(self.begin()?).map(Counts::As);
+        self.counts.or_else(event_state).unwrap_or(Counts::Nothing)
     }
 
     /// Whether it is called so: by its label, the part behind the colon, one of its events, or any of these behind the
@@ -462,9 +462,9 @@ mod tests {
     #[test]
     fn states_that_take_time_count_as_one_cause() {
         for row in RUNTIME_NAMES {
-            let of_event = row.begin().and_then(taskscope_session::state_of_event);
+            let event_state = row.begin().and_then(taskscope_session::state_of_event);
             let is_moment = row.aspect == "point" || row.aspect.starts_with("state of a task");
-            let has_one = row.counts.is_some() || of_event.is_some();
+            let has_one = row.counts.is_some() || event_state.is_some();
             assert!(has_one, "{} of {}: no cause", row.label, row.runtime);
             assert!(
                 is_moment || row.runtime == "devices" || row.counts() != Counts::Nothing,
@@ -472,8 +472,8 @@ mod tests {
                 row.label
             );
             // The event's state takes precedence, if it has one.
-            if let (Some(Counts::As(own)), Some(of_event)) = (row.counts, of_event) {
-                assert_eq!(own, of_event, "{} of {}", row.label, row.runtime);
+            if let (Some(Counts::As(own)), Some(event_state)) = (row.counts, event_state) {
+                assert_eq!(own, event_state, "{} of {}", row.label, row.runtime);
             }
         }
     }

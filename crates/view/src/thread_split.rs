@@ -48,7 +48,7 @@ pub struct ThreadSplit {
 /// these are the `others`.
 pub(crate) fn thread_splits(execution: &Execution, others: bool) -> Vec<ThreadSplit> {
     let threads = (0..).map(ThreadIndex).zip(&execution.threads).zip(thread_states(execution));
-    let waits = |thread| !execution.thread_waits.of_thread(thread, 0, u64::MAX).is_empty();
+    let waits = |thread| !execution.thread_waits.waits_of(thread, 0, u64::MAX).is_empty();
     let known = threads.filter(|((index, thread), _)| {
         thread.selected
             && !(others && thread.worker)

@@ -101,9 +101,9 @@ pub fn timeline_report(
     width: usize,
 ) -> TimelineReport {
     let queues: Vec<&Queue> = devices.queues.iter().filter(|queue| range_of(queue).is_some()).collect();
-    let of_queues = queues.iter().filter_map(|queue| range_of(queue));
-    let of_threads = Some(execution.range()).filter(|(start, end)| end > start);
-    let range = of_queues.chain(of_threads).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+    let queue_ranges = queues.iter().filter_map(|queue| range_of(queue));
+    let thread_range = Some(execution.range()).filter(|(start, end)| end > start);
+    let range = queue_ranges.chain(thread_range).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
     let (start, end) = range.unwrap_or_default();
     let mut all: Vec<ThreadIndex> = (0..execution.threads.len() as u32)
         .map(ThreadIndex)
@@ -198,9 +198,9 @@ impl TimelineReport {
             write_line(&mut text, &fit(&line.label, label), label, glyphs);
         }
         for line in &self.queues {
-            let glyphs = line.uses.iter().map(|of_queue| {
-                uses_occur[*of_queue as usize] = true;
-                let (glyph, colour, _) = DEVICE_LOOKS[*of_queue as usize];
+            let glyphs = line.uses.iter().map(|device_look| {
+                uses_occur[*device_look as usize] = true;
+                let (glyph, colour, _) = DEVICE_LOOKS[*device_look as usize];
                 (glyph, colour)
             });
             write_line(&mut text, &fit(&line.label, label), label, glyphs);
@@ -211,8 +211,8 @@ impl TimelineReport {
         let mut line = format!("{:>label$} ", "");
         let groups =
             Group::ALL.into_iter().zip(occurs).filter(|(_, occurs)| *occurs).map(|(group, _)| look(group));
-        let of_queues = DEVICE_LOOKS.into_iter().zip(uses_occur).filter(|(_, occurs)| *occurs);
-        for (glyph, colour, word) in groups.chain(of_queues.map(|(look, _)| look)) {
+        let queue_ranges = DEVICE_LOOKS.into_iter().zip(uses_occur).filter(|(_, occurs)| *occurs);
+        for (glyph, colour, word) in groups.chain(queue_ranges.map(|(look, _)| look)) {
             // Legends break between entries, not inside.
             if visible(&line) + columns_of(word) + 4 > width.max(40) {
                 text.push_str(line.trim_end());

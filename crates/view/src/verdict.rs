@@ -180,7 +180,7 @@ fn verdict(total: Total, whose: Whose, findings: &[NamedFinding]) -> Option<Stri
         return None;
     }
     let unit = Unit::for_total(capacity_ns);
-    let of_base = |ns: u64| format!("{} ({:.0} %)", unit.show(ns), ns as f64 / base as f64 * 100.0);
+    let share_of_base = |ns: u64| format!("{} ({:.0} %)", unit.show(ns), ns as f64 / base as f64 * 100.0);
     let but_start = if starting_ns > 0 { " outside of the start and end of MPI" } else { "" };
     let all = format!("{} {}{but_start}", unit.show(base), whose.unit(unit));
     let (are_lost, not_known) = match whose {
@@ -188,7 +188,7 @@ fn verdict(total: Total, whose: Whose, findings: &[NamedFinding]) -> Option<Stri
         _ => ("lost", "it is not known what ran in"),
     };
     if unknown > base / 2 {
-        return Some(format!("Of {all}, {not_known} {}.", of_base(unknown)));
+        return Some(format!("Of {all}, {not_known} {}.", share_of_base(unknown)));
     }
     if (lost as f64) < base as f64 * SMALL_LOSS {
         let share = percent(base - lost, base);
@@ -201,9 +201,9 @@ fn verdict(total: Total, whose: Whose, findings: &[NamedFinding]) -> Option<Stri
     let counted = |finding: &&NamedFinding| finding.ns - finding.starting_ns;
     let most = findings.iter().rev().filter(|finding| finding.cause != Cause::MpiStart).max_by_key(counted);
     // Shares of findings are of the whole capacity.
-    let amount = |ns: u64| if starting_ns > 0 { unit.show(ns) } else { of_base(ns) };
+    let amount = |ns: u64| if starting_ns > 0 { unit.show(ns) } else { share_of_base(ns) };
     let most = most.map(|finding| format!("; most to {}: {}", subject(finding), amount(counted(&finding))));
-    Some(format!("Of {all}, {} are {are_lost}{}.", of_base(lost), most.unwrap_or_default()))
+    Some(format!("Of {all}, {} are {are_lost}{}.", share_of_base(lost), most.unwrap_or_default()))
 }
 
 #[cfg(test)]

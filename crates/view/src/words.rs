@@ -27,13 +27,13 @@ pub(crate) fn findings_of_events(
     for finding in analysis.findings.iter().filter(|finding| !finding.is_of_hang) {
         let place = place_of(places, finding);
         // A late process is one finding, independent of the places of the waits.
-        let of_place = if finding.late.is_some() { String::new() } else { place.clone() };
+        let key_place = if finding.late.is_some() { String::new() } else { place.clone() };
         let key = (
             finding.cause,
             finding.blamed,
             finding.pattern,
             finding.state,
-            of_place,
+            key_place,
             finding.late,
             finding.hang,
         );
@@ -144,7 +144,7 @@ fn is_of_no_place(cause: Cause) -> bool {
 /// The reason why threads had no CPU, as far as recorded.
 fn no_cpu(session: &Session, shortage: &CpuShortage) -> String {
     let all = shortage.own_ns + shortage.waiting_ns;
-    match crate::cpus::stopped_text(&crate::cpus::of_processes(&session.execution)) {
+    match crate::cpus::stopped_text(&crate::cpus::process_cpus(&session.execution)) {
         Some(text) if shortage.stopped_ns * 2 > all => {
             format!("threads had no CPU: the process was {text}")
         }
@@ -199,9 +199,9 @@ fn more_workers(session: &Session) -> String {
                 return format!("more workers than CPUs: {workers} share {cpus}");
             };
             let all = session.execution.processes.iter().filter_map(|process| process.cpus.as_ref());
-            let of_group =
+            let is_same_cgroup =
                 |facts: &&CpuFacts| facts.quota.as_ref().is_some_and(|own| own.cgroup == quota.cgroup);
-            let most = all.filter(of_group).max_by_key(|facts| facts.throttled_ns());
+            let most = all.filter(is_same_cgroup).max_by_key(|facts| facts.throttled_ns());
             let reached = most.filter(|facts| facts.throttled_ns() > 0).map(throttled);
             let reached = reached.map(|text| format!(", which {text}")).unwrap_or_default();
             format!(
@@ -406,7 +406,7 @@ fn operations_sentence(session: &Session, analysis: &Analysis, finding: &NamedFi
     if execution.target_waits.is_empty() {
         return String::new();
     }
-    let is_meant = |place| finding.culprits.iter().any(|(_, of_culprit)| *of_culprit == place);
+    let is_meant = |place| finding.culprits.iter().any(|(_, culprit)| *culprit == place);
     let sums = analysis.ledger.operations_waited_for(is_meant);
     let all: u64 = sums.iter().map(|(_, ns)| ns).sum();
     let shown = sums.iter().take(MAX_OPERATIONS).filter(|(_, ns)| ns * 20 >= all).map(|(operation, ns)| {

@@ -187,7 +187,7 @@ fn a_search_finds_the_nearest_match_on_any_thread() {
     let base = page.start();
     let ty = |name: &str| page.execution.catalog.types.iter().position(|t| t.label == name).unwrap() as u32;
     let mut starts: Vec<u64> = Vec::new();
-    let types: Vec<Place> = [ty("trsm"), ty("trsm") + 6].map(|t| Place::of_type(TypeIndex(t))).to_vec();
+    let types: Vec<Place> = [ty("trsm"), ty("trsm") + 6].map(|t| Place::task_type(TypeIndex(t))).to_vec();
     for thread in &page.execution.threads {
         let spans = thread.track.spans().filter(|s| types.contains(&s.section.place));
         starts.extend(spans.map(|s| s.start));
@@ -218,9 +218,9 @@ fn tasks_have_the_edges_of_the_task_graph() {
             u64::from(tasks.region[row].0),
         );
         let access = Access::from_ompt(declared.kind).expect("the generator declares in and out");
-        let of_task = expected.entry(declared.task).or_default();
+        let task_predecessors = expected.entry(declared.task).or_default();
         graph.access(scope, declared.task.0, declared.address, access, |before| {
-            of_task.push(TaskIndex(before))
+            task_predecessors.push(TaskIndex(before))
         });
     }
     let mut edges = 0;
@@ -254,7 +254,7 @@ fn a_search_understands_the_filters_of_the_command_line() {
     assert_eq!(found("state=barrier and duration>20us"), long);
     assert_eq!(found("group = sync and duration in 20us..2s and state != taskwait"), long);
     let gemm = page.execution.catalog.types.iter().position(|t| t.label == "gemm").unwrap() as u32;
-    let gemms = [Place::of_type(TypeIndex(gemm)), Place::of_type(TypeIndex(gemm + 6))];
+    let gemms = [Place::task_type(TypeIndex(gemm)), Place::task_type(TypeIndex(gemm + 6))];
     assert_eq!(found("place ~ gem*"), first(&|s| gemms.contains(&s.section.place)));
     assert_eq!(found("type = gemm and state = lock_wait"), first(&|s| s.section.state == State::LockWait));
     assert_eq!(found("duration > 100s"), None);
@@ -275,7 +275,7 @@ fn labelled(label: &str) -> Execution {
     change(10, Change::ThreadWorks);
     change(20, Change::TaskCreated { task, ty, parent: TaskIndex::NONE, region });
     change(30, Change::TaskStarts { task });
-    change(30, Change::Becomes(Section { task, place: Place::of_type(ty), ..Section::of(State::Task) }));
+    change(30, Change::Becomes(Section { task, place: Place::task_type(ty), ..Section::of(State::Task) }));
     change(5000, Change::TaskEnds { task });
     change(5000, Change::Becomes(Section::of(State::Serial)));
     change(6000, Change::ThreadEnds);
@@ -459,12 +459,13 @@ fn a_search_from_either_end_finds_sections_that_begin_there() {
     let base = page.start();
     let mut begins_with_the_run = 0;
     for state in State::ALL {
-        let of_state = || spans().filter(|span| span.section.state == state).map(|span| span.start - base);
+        let state_starts =
+            || spans().filter(|span| span.section.state == state).map(|span| span.start - base);
         let filter = format!("state={}", state.name());
         let found = |direction| page.search(&filter, 7, direction).map(|found| found.start());
-        assert_eq!(found(Direction::First), of_state().min(), "{filter}");
-        assert_eq!(found(Direction::Last), of_state().max(), "{filter}");
-        begins_with_the_run += usize::from(of_state().min() == Some(0));
+        assert_eq!(found(Direction::First), state_starts().min(), "{filter}");
+        assert_eq!(found(Direction::Last), state_starts().max(), "{filter}");
+        begins_with_the_run += usize::from(state_starts().min() == Some(0));
     }
     assert!(begins_with_the_run > 0);
 }

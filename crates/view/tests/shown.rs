@@ -56,24 +56,24 @@ fn each_behaviour_has_its_rows_per_thread_and_per_task() {
     assert_eq!(rows("shown.thread.stacked-states.states"), stacked);
     assert_eq!(rows("shown.thread.stacked.states"), stacked);
     // The task's rows are empty while it is on no thread.
-    let of_task = ["walker 1: 1000 RUNNING, 3000 CACHE, 5000 -, 7000 CACHE, 9000 RUNNING, 13000 -"];
-    assert_eq!(rows("shown.task.plain.states"), of_task);
-    let of_task = [
+    let task_rows = ["walker 1: 1000 RUNNING, 3000 CACHE, 5000 -, 7000 CACHE, 9000 RUNNING, 13000 -"];
+    assert_eq!(rows("shown.task.plain.states"), task_rows);
+    let task_rows = [
         "walker 1: 1000 RUNNING, 5000 -, 7000 RUNNING, 13000 -",
         "walker 1 · 2: 3000 CACHE, 5000 -, 7000 CACHE, 9000 -",
     ];
-    assert_eq!(rows("shown.task.stacked.states"), of_task);
+    assert_eq!(rows("shown.task.stacked.states"), task_rows);
     let newest = [
         "thread 100: 2000 10 bytes, 4000 twenty bytes, 5000 -",
         "thread 101: 7000 twenty bytes, 8000 10 bytes, 12000 -",
     ];
     assert_eq!(rows("shown.thread.plain.key-0"), newest);
     assert_eq!(rows("shown.thread.stacked-states.key-0"), newest);
-    let of_task = [
+    let task_rows = [
         "walker 1: 2000 10 bytes, 5000 -, 7000 10 bytes, 12000 -",
         "walker 1 · 2: 4000 twenty bytes, 5000 -, 7000 twenty bytes, 8000 -",
     ];
-    assert_eq!(rows("shown.task.stacked-bursts.key-0"), of_task);
+    assert_eq!(rows("shown.task.stacked-bursts.key-0"), task_rows);
     assert_eq!(rows("shown.thread.plain.sub-states"), ["thread 101: 10500 SYNCHRONIZATION, 11000 -"]);
     assert_eq!(
         rows("shown.thread.plain.tasks"),

@@ -272,7 +272,7 @@ fn work_of(
     last: &Arrival,
 ) -> Vec<(NodeId, u128)> {
     let execution = contexts.execution;
-    let samples = execution.samples.of_thread(last.thread, last.since, last.at);
+    let samples = execution.samples.thread_samples(last.thread, last.since, last.at);
     if !samples.is_empty() {
         let first =
             execution.samples.rows.partition_point(|row| (row.thread, row.at) <= (last.thread, last.since));
@@ -288,14 +288,14 @@ fn work_of(
         let length = span.end.min(last.at).saturating_sub(span.start.max(last.since));
         let works = matches!(span.section.state.group(), Group::Useful | Group::Runtime | Group::Device);
         if works && length > 0 {
-            let node = contexts.of_section(tree, &span.section).1;
+            let node = contexts.section_node(tree, &span.section).1;
             shares.push((node, length as u128));
         }
     }
     if shares.is_empty() {
         // It waited all the time, for a lock perhaps; its section at that time is its own path.
         let section = contexts.section_at(last.thread, last.at.min(track.end()).saturating_sub(1));
-        let node = contexts.of_section(tree, &section).1;
+        let node = contexts.section_node(tree, &section).1;
         shares.push((node, 1));
     }
     shares

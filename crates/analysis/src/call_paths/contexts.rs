@@ -272,18 +272,18 @@ impl<'a> Contexts<'a> {
     }
 
     /// The node of a wait that a thread began at a time, without a marker of its state.
-    pub fn of_wait(&mut self, tree: &mut Tree, section: &Section, begun: (ThreadIndex, u64)) -> NodeId {
+    pub fn wait_node(&mut self, tree: &mut Tree, section: &Section, begun: (ThreadIndex, u64)) -> NodeId {
         match section.place.kind() {
             PlaceKind::Site(site) if !self.is_own_site(section, site) => {
                 let context = self.around(tree, section.task, section.region);
                 self.at_call(tree, context, site, begun)
             }
-            _ => self.of_section(tree, section).1,
+            _ => self.section_node(tree, section).1,
         }
     }
 
     /// The node of a thread's section, without a marker of its state.
-    pub fn of_section(&mut self, tree: &mut Tree, section: &Section) -> (ContextId, NodeId) {
+    pub fn section_node(&mut self, tree: &mut Tree, section: &Section) -> (ContextId, NodeId) {
         let context = self.around(tree, section.task, section.region);
         let node = match section.place.kind() {
             PlaceKind::Site(site) if !self.is_own_site(section, site) => self.at_site(tree, context, site),
@@ -317,7 +317,7 @@ impl<'a> Contexts<'a> {
         if task.is_some() && self.task_context == TaskContext::Creation {
             self.created_at(tree, task)
         } else if region.is_some() {
-            self.of_region(tree, region)
+            self.region_context(tree, region)
         } else {
             OUTSIDE
         }
@@ -330,13 +330,13 @@ impl<'a> Contexts<'a> {
         }
         let track = &self.execution.threads[hold.thread.index()].track;
         match track.row_at(hold.start).map(|row| track.span(row).section.region) {
-            Some(region) if region.is_some() => self.of_region(tree, region),
+            Some(region) if region.is_some() => self.region_context(tree, region),
             _ => OUTSIDE,
         }
     }
 
     /// The context of a region's implicit tasks.
-    pub fn of_region(&mut self, tree: &mut Tree, region: RegionIndex) -> ContextId {
+    pub fn region_context(&mut self, tree: &mut Tree, region: RegionIndex) -> ContextId {
         self.resolve(tree, Wanted::Region(region))
     }
 
@@ -446,8 +446,8 @@ impl<'a> Contexts<'a> {
             return outer;
         }
         // Split by the runtime: a task of a taskloop that creates others of its kind.
-        if let (Key::Task(ty, path), Key::Task(of_outer, _)) = (key, self.table[outer.0 as usize].key)
-            && ty == of_outer
+        if let (Key::Task(ty, path), Key::Task(outer_type, _)) = (key, self.table[outer.0 as usize].key)
+            && ty == outer_type
             && samples.paths.get(path.index()).is_some_and(|path| path.addresses.is_empty())
         {
             return outer;

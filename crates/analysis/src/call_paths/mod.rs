@@ -110,13 +110,13 @@ fn add_creations(contexts: &mut Contexts<'_>, tree: &mut Tree) {
     let execution = contexts.part.execution;
     for region in 0..execution.regions.len() {
         let region = execution.region_of_whole(RegionIndex(region as u32));
-        let context = contexts.of_region(tree, region);
+        let context = contexts.region_context(tree, region);
         tree.add(contexts.node(context), Metric::REGIONS, 1);
     }
-    let of_whole = |task: usize| execution.task_of_whole(TaskIndex(task as u32));
+    let whole_task = |task: usize| execution.task_of_whole(TaskIndex(task as u32));
     let asked = |task: &usize| execution.is_selected(execution.tasks.creator[*task]);
     for task in (0..execution.tasks.len()).filter(asked) {
-        let context = contexts.created_at(tree, of_whole(task));
+        let context = contexts.created_at(tree, whole_task(task));
         tree.add(contexts.node(context), Metric::TASKS, 1);
     }
     // As in the table of task types: tasks that began on selected threads, wherever they ran.
@@ -124,7 +124,7 @@ fn add_creations(contexts: &mut Contexts<'_>, tree: &mut Tree) {
         let tasks = &execution.tasks;
         let began = tasks.began[task] != NO_TIME && execution.is_selected(tasks.runner[task]);
         if began && body_ns > 0 {
-            let context = contexts.created_at(tree, of_whole(task));
+            let context = contexts.created_at(tree, whole_task(task));
             tree.add(contexts.node(context), Metric::TASK_TIME, body_ns);
         }
     }

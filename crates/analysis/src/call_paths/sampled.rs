@@ -74,7 +74,7 @@ fn add(contexts: &mut Contexts<'_>, tree: &mut Tree, sample: &Sample) -> Placed 
         // Frames further out on its master's stack are the path of its creation.
         let outermost = levels.iter().rposition(|level| level.region.is_some());
         if let Some(outermost) = outermost {
-            context = contexts.of_region(tree, levels[outermost].region);
+            context = contexts.region_context(tree, levels[outermost].region);
             node = contexts.node(context);
             if levels[outermost].task.is_some() {
                 node = contexts.body(tree, context);

@@ -103,7 +103,7 @@ struct Parts {
 impl Parts {
     fn new(execution: &Execution, thread: ThreadIndex) -> Parts {
         let kind = execution.threads[thread.index()].kind;
-        let has_samples = !execution.samples.of_thread(thread, 0, u64::MAX).is_empty();
+        let has_samples = !execution.samples.thread_samples(thread, 0, u64::MAX).is_empty();
         // The runtime's helpers run one target task after the other, which have nothing in common.
         let has_stretches = kind != ThreadKind::Helper && has_samples;
         Parts { has_stretches, count: 0, now: Key::default(), stretch: None }
@@ -200,7 +200,7 @@ impl Sweep for PathSums<'_, '_, '_> {
     }
 
     fn cuts(&self, thread: ThreadIndex) -> Vec<u64> {
-        let samples = self.contexts.execution.samples.of_thread(thread, 0, u64::MAX);
+        let samples = self.contexts.execution.samples.thread_samples(thread, 0, u64::MAX);
         let mut cuts = Vec::with_capacity(samples.len());
         for sample in samples {
             cuts.extend(begin_of(sample).filter(|begin| cuts.last().is_none_or(|before| before < begin)));
@@ -225,7 +225,7 @@ impl Sweep for PathSums<'_, '_, '_> {
         let working = if part.is_stretch { &mut own.stretch } else { &mut own.section };
         working.number = part.number;
         working.worked_ns += end - start;
-        let place = self.contexts.of_section(self.tree, &section).1;
+        let place = self.contexts.section_node(self.tree, &section).1;
         let samples = &self.contexts.execution.samples.rows;
         let next = samples.partition_point(|row| (row.thread, row.at) <= (thread, start));
         let sample = samples.get(next).filter(|sample| sample.thread == thread);

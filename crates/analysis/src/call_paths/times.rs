@@ -53,7 +53,7 @@ pub fn add_times(contexts: &mut Contexts<'_>, tree: &mut Tree, placed: &[Placed]
         }
     }
     // A wait has samples of several threads.
-    let mut of_waits: Vec<(u64, NodeId, Share)> = rows
+    let mut wait_shares: Vec<(u64, NodeId, Share)> = rows
         .iter()
         .zip(placed)
         .filter_map(|(sample, placed)| {
@@ -61,8 +61,8 @@ pub fn add_times(contexts: &mut Contexts<'_>, tree: &mut Tree, placed: &[Placed]
             Some((sample.at, node, (placed.node, None, sample.weight_ns)))
         })
         .collect();
-    of_waits.sort_by_key(|(at, ..)| *at);
-    for (_, node, share) in of_waits {
+    wait_shares.sort_by_key(|(at, ..)| *at);
+    for (_, node, share) in wait_shares {
         if let Some(wait) = waits.get_mut(&node) {
             wait.samples.push(share);
         }
@@ -161,7 +161,7 @@ fn add_thread(
                     _ => &mut stay.on_cpu,
                 };
                 part.add(amount, start, end);
-                let construct = || contexts.of_section(tree, &span.section).1;
+                let construct = || contexts.section_node(tree, &span.section).1;
                 stay.construct = Some(stay.construct.unwrap_or_else(construct));
             }
             None => {
@@ -169,7 +169,7 @@ fn add_thread(
                 if ns == 0 {
                     continue;
                 }
-                let (mut node, metric) = (contexts.of_section(tree, &span.section).1, work_in(cut.under));
+                let (mut node, metric) = (contexts.section_node(tree, &span.section).1, work_in(cut.under));
                 if metric == Some(Metric::RUNTIME) {
                     node = tree.child(node, Frame::state(Marker::Runtime));
                 }

@@ -71,7 +71,7 @@ pub fn place_of(
 ) -> NodeId {
     match marker {
         Marker::Idle => ROOT,
-        _ => contexts.of_wait(tree, &span.section, (thread, begun.waits(span))),
+        _ => contexts.wait_node(tree, &span.section, (thread, begun.waits(span))),
     }
 }
 

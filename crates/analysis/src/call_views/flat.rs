@@ -37,7 +37,7 @@ pub fn flat(tree: &CallTree, by: FlatBy, column: Column) -> Vec<FlatRow> {
     match by {
         FlatBy::Line => {
             let mut lines = PathLines::default();
-            flat_by(tree, column, |names, path, steps| lines.of_path(names, path, steps))
+            flat_by(tree, column, |names, path, steps| lines.push_path(names, path, steps))
         }
         FlatBy::Function | FlatBy::Loop => {
             // Steps as they are without the place from which they were called.
@@ -69,7 +69,7 @@ pub fn work_by_line(tree: &CallTree) -> Vec<((String, u32), u64)> {
         path.clear();
         path.extend(tree.tree.path(node));
         steps.clear();
-        lines.of_path(&mut names, &path, &mut steps);
+        lines.push_path(&mut names, &path, &mut steps);
         seen.clear();
         for step in &steps {
             let place = *places.entry(*step).or_insert_with(|| {

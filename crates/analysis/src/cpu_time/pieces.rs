@@ -29,7 +29,7 @@ impl Pieces<'_> {
         }
         let own = Scheduling::of(execution, thread, self.ends);
         let mut at = start;
-        for wait in execution.thread_waits.of_thread(thread, start, end) {
+        for wait in execution.thread_waits.waits_of(thread, start, end) {
             let (from, until) = (wait.start.max(at), wait.end.min(end));
             self.outside_of_waits(&own, at, from.min(end));
             if until > from {

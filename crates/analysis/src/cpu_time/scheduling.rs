@@ -34,8 +34,8 @@ pub(super) fn ends_of_scheduling(execution: &Execution) -> Vec<u64> {
 
 /// The end of a thread in the run, of which the execution may be a slice.
 fn end_of_life(execution: &Execution, thread: ThreadIndex) -> u64 {
-    let of_run = execution.thread_waits.lives.get(&thread);
-    of_run.map_or_else(|| execution.threads[thread.index()].track.end(), |(end, _)| *end)
+    let life = execution.thread_waits.lives.get(&thread);
+    life.map_or_else(|| execution.threads[thread.index()].track.end(), |(end, _)| *end)
 }
 
 /// The end of each thread in the run, and whether it has work besides sleep.
@@ -80,8 +80,8 @@ impl<'a> Scheduling<'a> {
             asleep_since: row.asleep_since,
             works: false,
         };
-        let of_run = whole.thread_waits.lives.get(&thread);
-        own.works = of_run.map_or_else(|| own.has_work(), |(_, works)| *works);
+        let life = whole.thread_waits.lives.get(&thread);
+        own.works = life.map_or_else(|| own.has_work(), |(_, works)| *works);
         own
     }
 
@@ -111,7 +111,7 @@ impl<'a> Scheduling<'a> {
             }
         };
         let mut at = start;
-        for wait in self.execution.thread_waits.of_thread(self.thread, start, end) {
+        for wait in self.execution.thread_waits.waits_of(self.thread, start, end) {
             add(at, wait.start.min(end));
             at = at.max(wait.end);
         }

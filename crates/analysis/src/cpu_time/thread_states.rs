@@ -48,7 +48,7 @@ fn states_of(execution: &Execution, thread: ThreadIndex, ends: &[u64]) -> Thread
         }
     };
     let mut at = start;
-    for wait in execution.thread_waits.of_thread(thread, start, end) {
+    for wait in execution.thread_waits.waits_of(thread, start, end) {
         let (from, until) = (wait.start.max(at), wait.end.min(end));
         outside(&mut states, at, from.min(end));
         if until > from {

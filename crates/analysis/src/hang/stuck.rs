@@ -90,14 +90,14 @@ impl Ends<'_> {
 
     /// The threads of the set that a thread of the set needs; one per process.
     fn needed_threads(&self, thread: ThreadIndex, stuck: &FxHashSet<ThreadIndex>) -> Vec<ThreadIndex> {
-        let of_process = |process: ProcessIndex| {
+        let nearest_in_process = |process: ProcessIndex| {
             let own = stuck.iter().copied().filter(|thread| self.process(*thread) == process);
             // All of them are stuck; one in a call of the library is the nearest to ending the wait.
             own.min_by_key(|thread| (self.waits[thread].span.section.state != State::Communication, *thread))
         };
         let threads = self.waits[&thread].needs.iter().filter_map(|needed| match *needed {
             Needed::Holder { thread, .. } | Needed::Member(thread) | Needed::Task(_, thread) => Some(thread),
-            Needed::Rank { process, .. } => of_process(process?),
+            Needed::Rank { process, .. } => nearest_in_process(process?),
         });
         threads.filter(|thread| stuck.contains(thread)).collect()
     }

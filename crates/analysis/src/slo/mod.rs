@@ -279,7 +279,7 @@ impl<'a> Sweep<'a> {
         let w = worker as usize;
         let node = self.graph.workers[w].node;
         let (graph, deciding) = (self.graph, &self.prepared.deciding);
-        let limits = |task: u32| Limits::of_inputs(graph, deciding[task as usize], node);
+        let limits = |task: u32| Limits::from_inputs(graph, deciding[task as usize], node);
         let was_idle = self.timelines[w].idle.is_some();
         let mut ended = None;
         self.timelines[w].step(limits, |idle| ended = Some(*idle));

@@ -42,12 +42,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (system, violations) = emulation::system_of(trace);
     let mut machine = Machine::new(&system, MachineOptions::default(), NoViews);
     let mut verdict = Verdict::default();
-    let of_threads = args.allow.iter().filter_map(|rule| match rule {
+    let thread_rules = args.allow.iter().filter_map(|rule| match rule {
         Rule::OfThreads(code) => Some(*code),
         Rule::OfDevices(_) => None,
     });
     let printer = ViolationPrinter::new(Judge::Own, true, args.json).all(args.all);
-    let mut printer = printer.allow(of_threads.collect());
+    let mut printer = printer.allow(thread_rules.collect());
     let select = |violations| select_violations(violations, trace, selection);
     printer.take(select(violations), &mut verdict)?;
     let interruption = Interruption::watch()?;

@@ -109,9 +109,14 @@ impl ValueEnum for SectionChoice {
             let sections = |sections: &[Section]| -> Vec<_> {
                 sections.iter().map(|section| SectionChoice::One(*section)).collect()
             };
-            let of_graph = sections(&Section::OF_GRAPH);
-            [sections(&Section::OF_THREADS), sections(&Section::OTHERS), vec![SectionChoice::All], of_graph]
-                .concat()
+            let graph_sections = sections(&Section::OF_GRAPH);
+            [
+                sections(&Section::OF_THREADS),
+                sections(&Section::OTHERS),
+                vec![SectionChoice::All],
+                graph_sections,
+            ]
+            .concat()
         });
         &ALL
     }
@@ -138,8 +143,8 @@ pub enum Rule {
 impl ValueEnum for Rule {
     fn value_variants<'a>() -> &'a [Self] {
         static ALL: LazyLock<Vec<Rule>> = LazyLock::new(|| {
-            let of_threads = ViolationCode::ALL.iter().copied().map(Rule::OfThreads);
-            of_threads.chain(device_rules::RULES.iter().map(|(name, _)| Rule::OfDevices(name))).collect()
+            let thread_rules = ViolationCode::ALL.iter().copied().map(Rule::OfThreads);
+            thread_rules.chain(device_rules::RULES.iter().map(|(name, _)| Rule::OfDevices(name))).collect()
         });
         &ALL
     }

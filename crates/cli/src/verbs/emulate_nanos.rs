@@ -146,9 +146,9 @@ impl Numbers {
             types.push(ViewType { number: KEYS + key, title: title.to_owned(), values });
         }
         for (name, number) in &self.keys {
-            let of_key = self.values.range((name.clone(), 0)..=(name.clone(), u64::MAX));
-            let values =
-                of_key.filter_map(|((_, value), label)| Some((i64::try_from(*value).ok()?, label.clone())));
+            let key_values = self.values.range((name.clone(), 0)..=(name.clone(), u64::MAX));
+            let values = key_values
+                .filter_map(|((_, value), label)| Some((i64::try_from(*value).ok()?, label.clone())));
             types.push(ViewType {
                 number: KEYS + number,
                 title: self.titles.get(name).unwrap_or(name).clone(),

@@ -60,13 +60,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             let runtime = match trace {
                 Some(trace) => match super::profiles::open_profile(trace)? {
                     Some((profile, kept)) => {
-                        Some(runtime::of_profile(&CallPaths::of(&profile, kept, None).tree))
+                        Some(runtime::profile_runtime(&CallPaths::of(&profile, kept, None).tree))
                     }
                     None => runtime::of(&open_part(trace, &args.selection.parse()?)?),
                 },
                 None => None,
             };
-            Explained::of_name(name, runtime)
+            Explained::from_name(name, runtime)
         }
     };
     match args.json {
@@ -84,17 +84,17 @@ fn finding_explained(name: &str, path: &Path, selection: &Selection) -> anyhow::
             return Err(a_profile(path).into());
         }
         let paths = CallPaths::of(&profile, kept, None);
-        let findings = Findings::of_profile(&paths);
+        let findings = Findings::from_profile(&paths);
         let finding = finding_named(&findings, name, "profile")?;
         let runtime = runtime::adviser_of_profiles(&paths.tree, finding.cause);
-        return Ok(Explained::of_finding(&findings, finding, Some(runtime), None));
+        return Ok(Explained::from_finding(&findings, finding, Some(runtime), None));
     }
     let session = open_part(path, selection)?;
     let (analysis, _) = taskscope_analysis::analyse(&session.execution);
     let findings = Findings::of(&session, &analysis);
     let finding = finding_named(&findings, name, "trace")?;
     let runtime = runtime::adviser(&session, finding.cause);
-    Ok(Explained::of_finding(&findings, finding, runtime, Some((&session, &analysis))))
+    Ok(Explained::from_finding(&findings, finding, runtime, Some((&session, &analysis))))
 }
 
 fn finding_named<'a>(findings: &'a Findings, name: &str, what: &str) -> anyhow::Result<&'a NamedFinding> {

@@ -111,7 +111,7 @@ impl Format {
     }
 
     /// The form of a task graph that it is.
-    fn of_graph(self) -> Option<OfGraph> {
+    fn graph_format(self) -> Option<OfGraph> {
         match self {
             Format::Neutral => Some(OfGraph::Neutral),
             Format::Dot => Some(OfGraph::Graph(GraphForm::Dot)),
@@ -161,7 +161,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     if args.to == Format::Sarif {
         return sarif(&args);
     }
-    if let Some(form) = args.to.of_graph() {
+    if let Some(form) = args.to.graph_format() {
         let graph = task_graph(&args.trace)?;
         let name = args.trace.display().to_string();
         let notes = std::cell::RefCell::new(Vec::new());

@@ -138,12 +138,12 @@ fn put_graph(file: &Path, graph: &TaskGraph, unread: &[String], output: &Path) -
         counted(graph.nodes.len() as u64, "node"),
         path_shown(output)
     );
-    let of_runtime = graph.workers.iter().filter(|worker| worker.role == Role::Runtime);
-    let of_runtime: Vec<String> = of_runtime.map(|worker| worker.id.to_string()).collect();
-    if !of_runtime.is_empty() {
+    let runtime_workers = graph.workers.iter().filter(|worker| worker.role == Role::Runtime);
+    let runtime_workers: Vec<String> = runtime_workers.map(|worker| worker.id.to_string()).collect();
+    if !runtime_workers.is_empty() {
         eprintln!(
             "taskscope: threads of the runtime, which execute no tasks and do not count as capacity: {}",
-            fit(&of_runtime.join(", "), MAX_LISTED)
+            fit(&runtime_workers.join(", "), MAX_LISTED)
         );
     }
     if !unread.is_empty() {
@@ -219,13 +219,13 @@ fn to_convert(path: &Path, form: &str) -> Failure {
 
 /// The records of a Paraver trace in a directory, if it has one trace.
 fn only_prv(path: &Path) -> Option<PathBuf> {
-    let of_ending = |ending: &str| -> Option<Vec<PathBuf>> {
+    let files_with_ending = |ending: &str| -> Option<Vec<PathBuf>> {
         let names = std::fs::read_dir(path).ok()?.flatten().map(|entry| entry.path());
         let has_ending = |path: &PathBuf| path.as_os_str().as_encoded_bytes().ends_with(ending.as_bytes());
         Some(names.filter(has_ending).take(2).collect())
     };
-    let plain = of_ending(".prv")?;
-    let records = if plain.is_empty() { of_ending(".prv.gz")? } else { plain };
+    let plain = files_with_ending(".prv")?;
+    let records = if plain.is_empty() { files_with_ending(".prv.gz")? } else { plain };
     // A directory of this name may hold itself, by a link.
     records.first().filter(|first| records.len() == 1 && first.is_file()).cloned()
 }

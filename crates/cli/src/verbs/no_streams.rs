@@ -82,10 +82,10 @@ fn nothing_stored(trace: &Path, signal: Option<i32>, processes: &[u32]) -> Failu
     let failure = Failure::new(format!("{} holds no events", trace.display()));
     // The runtime maps the file of its process id, and crashes if it is empty.
     let user = fs::metadata(trace).map_or(0, |made| made.uid());
-    let of_runtime = |id| PathBuf::from(format!("/dev/shm/__KMP_REGISTERED_LIB_{id}_{user}"));
+    let registration_file = |id| PathBuf::from(format!("/dev/shm/__KMP_REGISTERED_LIB_{id}_{user}"));
     let is_empty = |file: &PathBuf| fs::metadata(file).is_ok_and(|found| found.len() == 0);
     if signal == Some(SIGBUS)
-        && let Some(file) = processes.iter().map(of_runtime).find(is_empty)
+        && let Some(file) = processes.iter().map(registration_file).find(is_empty)
     {
         return failure
             .why(format!(

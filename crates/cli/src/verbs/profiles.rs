@@ -34,7 +34,7 @@ pub fn open_profile(path: &Path) -> anyhow::Result<Option<(Profile, KeptModules)
     for problem in &merged.problems {
         eprintln!("warning: {}; it is left out", taskscope_view::format::harmless(&problem.to_string()));
     }
-    let kept = KeptModules::of_profiles(files.iter().map(PathBuf::as_path));
+    let kept = KeptModules::beside_profiles(files.iter().map(PathBuf::as_path));
     Ok(Some((merged.profile, kept)))
 }
 
@@ -51,7 +51,7 @@ pub fn open_tree(path: &Path, context: TaskContext) -> anyhow::Result<CallTree> 
         None => {
             let session = super::open(path)?;
             let options = CallPathOptions { task_context: context };
-            (profile_of(&session.execution, options).0, KeptModules::of_trace(&session.root))
+            (profile_of(&session.execution, options).0, KeptModules::in_trace(&session.root))
         }
     };
     let (tree, missing) = taskscope_session::name_call_paths(&profile, kept);

@@ -47,7 +47,7 @@ pub fn numbers_of(trace: &Path, selection: &Selection) -> anyhow::Result<RunNumb
     }
     let session = open_part(trace, selection)?;
     let (analysis, _) = taskscope_analysis::analyse(&session.execution);
-    Ok(RunNumbers::of_session(&session, &analysis))
+    Ok(RunNumbers::from_session(&session, &analysis))
 }
 
 /// The numbers of an imported task graph or a profile, with the call paths of the latter.
@@ -67,14 +67,14 @@ fn numbers_without_timeline(
                 .remedy("leave out --range and --where")
                 .into());
         }
-        return Ok(Some((RunNumbers::of_graph(&graph.graph), None)));
+        return Ok(Some((RunNumbers::from_graph(&graph.graph), None)));
     }
     let Some((profile, kept)) = open_profile(trace)? else { return Ok(None) };
     if selection.words.is_some() {
         return Err(a_profile(trace).into());
     }
     let paths = CallPaths::of(&profile, kept, None);
-    Ok(Some((RunNumbers::of_profile(&paths), Some(paths))))
+    Ok(Some((RunNumbers::from_profile(&paths), Some(paths))))
 }
 
 /// A side of a comparison. Of several runs, the one with the median wall time is shown.

@@ -98,14 +98,14 @@ pub fn from_execution(
     let numbers = maker.stretches.iter().map(number).collect();
     let process =
         |stretch: &Stretch| execution.process_of_task(stretch.task).map_or(NONE, |process| process.0);
-    let (processes, of_tasks) = match execution.process_count() {
+    let (processes, task_processes) = match execution.process_count() {
         0 | 1 => (Vec::new(), Vec::new()),
         _ => (process_names(execution), maker.stretches.iter().map(process).collect()),
     };
     let (builder, threads, dropped) = maker.into_parts();
     let mut graph = builder.finish()?;
     // Tasks of the graph are numbered as their stretches.
-    (graph.tasks.number, graph.tasks.process, graph.processes) = (numbers, of_tasks, processes);
+    (graph.tasks.number, graph.tasks.process, graph.processes) = (numbers, task_processes, processes);
     for worker in &mut graph.workers {
         // Workers are numbered as their threads were found.
         let thread = threads.get(worker.id as usize).copied();

@@ -85,11 +85,11 @@ mod tests {
             &[],
         ];
         for rows in orders {
-            let mut of_workers = RowsOfWorkers::default();
-            rows.iter().for_each(|(worker, row)| of_workers.push(*worker, *row));
-            assert!(of_workers.iter().map(|(worker, row)| (worker, *row)).eq(rows.iter().copied()));
+            let mut worker_rows = RowsOfWorkers::default();
+            rows.iter().for_each(|(worker, row)| worker_rows.push(*worker, *row));
+            assert!(worker_rows.iter().map(|(worker, row)| (worker, *row)).eq(rows.iter().copied()));
             let row_of = |worker: u64| if (10..14).contains(&worker) { worker as u32 - 10 } else { NONE };
-            let lists = of_workers.map(u64::from).into_lists(4, row_of);
+            let lists = worker_rows.map(u64::from).into_lists(4, row_of);
             assert_eq!(lists.len(), 4);
             for worker in 0..4 {
                 let of = rows.iter().filter(|(id, _)| *id == 10 + worker as u64);

@@ -1,6 +1,6 @@
 //! Stretches of time that carry a flag, beside the sections: losses, findings, matches of a search.
 
-use super::query::of_255;
+use super::query::scale_to_255;
 use super::{Bucket, Flags, Window, edge};
 
 /// Stretches of one track with one flag.
@@ -85,7 +85,8 @@ impl Marks {
                     bucket.flags = bucket.flags.with(self.flags);
                     if self.flags.has(Flags::UNCERTAIN) {
                         let ns = self.nanos(at, from, to);
-                        bucket.uncertain_of_255 = bucket.uncertain_of_255.max(of_255(ns, to - from).max(1));
+                        bucket.uncertain_of_255 =
+                            bucket.uncertain_of_255.max(scale_to_255(ns, to - from).max(1));
                     }
                 }
                 Some(_) => {}

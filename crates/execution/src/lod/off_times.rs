@@ -103,9 +103,9 @@ impl OffTimes {
             times.all.push(part.start, part.end);
         }
         lost.for_each(|(start, end)| times.lost.push(start, end));
-        let of_lost = times.lost.start.iter().copied().zip(times.lost.end.iter().copied());
+        let lost_ranges = times.lost.start.iter().copied().zip(times.lost.end.iter().copied());
         times.long =
-            Marks::new(Flags::OFF_CPU, of_lost.filter(|(start, end)| end - start >= long_ns).collect());
+            Marks::new(Flags::OFF_CPU, lost_ranges.filter(|(start, end)| end - start >= long_ns).collect());
         times
     }
 

@@ -92,7 +92,7 @@ impl Pyramid {
     }
 
     /// One that keeps no bucket: it answers the same by walking over the sections.
-    pub fn of_sections(rules: &FlagRules) -> Pyramid {
+    pub fn without_buckets(rules: &FlagRules) -> Pyramid {
         Pyramid { rules: rules.clone(), ..Pyramid::default() }
     }
 

@@ -189,12 +189,12 @@ fn shown(
     starts: u32,
     longest: u32,
 ) -> Bucket {
-    let uncertain_of_255 = if doubt == 0 { 0 } else { of_255(doubt, width).max(1) };
-    Bucket { class, share_of_255: of_255(most, width), flags, starts, uncertain_of_255, longest }
+    let uncertain_of_255 = if doubt == 0 { 0 } else { scale_to_255(doubt, width).max(1) };
+    Bucket { class, share_of_255: scale_to_255(most, width), flags, starts, uncertain_of_255, longest }
 }
 
 /// A part of a width, rounded, in parts of 255.
-pub(super) fn of_255(part: u64, width: u64) -> u8 {
+pub(super) fn scale_to_255(part: u64, width: u64) -> u8 {
     // Dividing 128 bits costs more than all the rest of a bucket, and only buckets of years need it.
     match part.checked_mul(255).and_then(|parts| parts.checked_add(width / 2)) {
         Some(parts) => (parts / width.max(1)) as u8,

@@ -33,9 +33,9 @@ impl Timeline {
 
     /// A timeline without buckets, which walks over all sections for each answer: for one or two queries of the whole
     /// run, faster than building pyramids.
-    pub fn of_sections(execution: &Execution) -> Timeline {
+    pub fn without_buckets(execution: &Execution) -> Timeline {
         let rules = flag_rules(execution);
-        let pyramids = vec![Pyramid::of_sections(&rules); execution.threads.len()];
+        let pyramids = vec![Pyramid::without_buckets(&rules); execution.threads.len()];
         Timeline::with_marks(execution, rules, pyramids)
     }
 
@@ -67,13 +67,13 @@ impl Timeline {
     }
 
     fn mark_all(&mut self, flags: Flags, all: impl Iterator<Item = (ThreadIndex, u64, u64)>) {
-        let mut of_thread: Vec<Vec<(u64, u64)>> = vec![Vec::new(); self.marks.len()];
+        let mut stretches_by_thread: Vec<Vec<(u64, u64)>> = vec![Vec::new(); self.marks.len()];
         for (thread, start, end) in all {
-            if let Some(stretches) = of_thread.get_mut(thread.index()) {
+            if let Some(stretches) = stretches_by_thread.get_mut(thread.index()) {
                 stretches.push((start, end));
             }
         }
-        for (thread, stretches) in of_thread.into_iter().enumerate() {
+        for (thread, stretches) in stretches_by_thread.into_iter().enumerate() {
             self.mark(ThreadIndex(thread as u32), flags, stretches);
         }
     }

@@ -18,7 +18,7 @@ pub enum Owed {
         /// Required tag; `None` for any.
         tag: Option<i32>,
         /// Whether a message of any other rank will do, too.
-        of_any: bool,
+        accepts_any: bool,
     },
     /// Receive a message.
     Receipt {
@@ -152,7 +152,7 @@ impl<'e, P: Fn(ThreadIndex) -> ProcessIndex> OpenCalls<'e, P> {
 
     fn choice(&self, waiter: ThreadIndex, awaited: Awaited) -> Choice {
         let (communication, own) = (self.communication, (self.process_of)(waiter));
-        let of_rank = |rank: u32, owes: Owed| {
+        let rank_choice = |rank: u32, owes: Owed| {
             let rank = (rank != u32::MAX).then_some(rank);
             let process = rank.and_then(|rank| communication.process_of_rank(own, rank));
             let needs = vec![Partner { process, rank, owes }];
@@ -160,27 +160,27 @@ impl<'e, P: Fn(ThreadIndex) -> ProcessIndex> OpenCalls<'e, P> {
         };
         match awaited {
             Awaited::Message { comm, source: Some(rank), tag } => {
-                of_rank(rank, Owed::Message { comm, tag, of_any: false })
+                rank_choice(rank, Owed::Message { comm, tag, accepts_any: false })
             }
             Awaited::Message { comm, source: None, tag } => {
                 let members = communication.members.get(&comm);
                 let mut others = members.map_or_else(Vec::new, |members| members.processes.clone());
                 others.retain(|process| *process != own);
                 let is_complete = members.is_some_and(Members::is_complete);
-                let needs = self.of_processes(others, Owed::Message { comm, tag, of_any: true });
+                let needs = self.process_partners(others, Owed::Message { comm, tag, accepts_any: true });
                 // An unknown member may send, too.
                 let needs = if is_complete { needs } else { Vec::new() };
                 Choice { partners: Partners { needs, any: true }, is_complete }
             }
-            Awaited::Receiver { rank, tag, bytes } => of_rank(rank, Owed::Receipt { tag, bytes }),
+            Awaited::Receiver { rank, tag, bytes } => rank_choice(rank, Owed::Receipt { tag, bytes }),
             Awaited::Access { rank, function } => {
-                of_rank(rank, Owed::Access(FUNCTIONS.get(function as usize).copied().unwrap_or("")))
+                rank_choice(rank, Owed::Access(FUNCTIONS.get(function as usize).copied().unwrap_or("")))
             }
-            Awaited::Operation { comm, sequence } => self.of_operation(own, comm, sequence),
+            Awaited::Operation { comm, sequence } => self.operation_partners(own, comm, sequence),
         }
     }
 
-    fn of_processes(&self, mut processes: Vec<ProcessIndex>, owes: Owed) -> Vec<Partner> {
+    fn process_partners(&self, mut processes: Vec<ProcessIndex>, owes: Owed) -> Vec<Partner> {
         let ranks = &self.communication.ranks;
         let rank_of = |process: ProcessIndex| ranks.get(&process.0).map(|rank| rank.rank);
         processes.sort_unstable_by_key(|process| (rank_of(*process), *process));
@@ -189,7 +189,7 @@ impl<'e, P: Fn(ThreadIndex) -> ProcessIndex> OpenCalls<'e, P> {
     }
 
     /// Members that have not taken part in a collective operation, or that have called another one.
-    fn of_operation(&self, own: ProcessIndex, comm: u64, sequence: u64) -> Choice {
+    fn operation_partners(&self, own: ProcessIndex, comm: u64, sequence: u64) -> Choice {
         let members = self.communication.members.get(&comm);
         let parts = self.parts.get(&(comm, sequence)).map_or(&[][..], Vec::as_slice);
         let is_own = |part: &&&Participation| (self.process_of)(part.thread) == own;
@@ -210,7 +210,7 @@ impl<'e, P: Fn(ThreadIndex) -> ProcessIndex> OpenCalls<'e, P> {
         let wrong: Vec<Partner> = others
             .flat_map(|other| {
                 let called = FUNCTIONS.get(other.function as usize).copied().unwrap_or("");
-                self.of_processes(vec![(self.process_of)(other.thread)], Owed::SamePart { called })
+                self.process_partners(vec![(self.process_of)(other.thread)], Owed::SamePart { called })
             })
             .collect();
         let root = Some(part.root).filter(|root| *root != ProcessIndex::NONE);
@@ -225,7 +225,7 @@ impl<'e, P: Fn(ThreadIndex) -> ProcessIndex> OpenCalls<'e, P> {
             Some(root) if awaits_root => vec![root],
             _ => missing,
         };
-        let mut needs = self.of_processes(missing, Owed::Part { function });
+        let mut needs = self.process_partners(missing, Owed::Part { function });
         if needs.is_empty() {
             needs = wrong;
         }

@@ -128,21 +128,21 @@ impl MessagesBuilder {
         let function = self.function(open);
         let is_lock =
             |number: u32| FUNCTIONS.get(number as usize).is_some_and(|name| name.starts_with("Win_lock"));
-        let of_object = || self.concerns.iter().filter(|other| other.comm == open.comm);
+        let same_object = || self.concerns.iter().filter(|other| other.comm == open.comm);
         let calls = |process: ProcessIndex, function: u32, peer: u32| {
-            let of_process = of_object().filter(|other| other.process == process);
-            of_process.filter(|other| self.function(other) == function && other.peer == peer).count()
+            let process_concerns = same_object().filter(|other| other.process == process);
+            process_concerns.filter(|other| self.function(other) == function && other.peer == peer).count()
         };
         let rank = |process: ProcessIndex| self.communication.ranks.get(&process.0).map(|rank| rank.rank);
         let Some(own) = rank(open.process) else { return Vec::new() };
         let process_of = |peer: u32| self.communication.process_of_rank(open.process, peer);
         let group = |function: u32| {
-            let last = of_object()
+            let last = same_object()
                 .filter(|other| other.process == open.process && self.function(other) == function)
                 .map(|other| other.call)
                 .max();
-            let of_call = of_object().filter(move |other| Some(other.call) == last);
-            of_call.map(|other| other.peer).filter(|peer| *peer != NO_RANK).collect::<Vec<u32>>()
+            let call_concerns = same_object().filter(move |other| Some(other.call) == last);
+            call_concerns.map(|other| other.peer).filter(|peer| *peer != NO_RANK).collect::<Vec<u32>>()
         };
         match function {
             // The n-th access epoch on a target waits for the n-th exposure epoch of it.
@@ -183,11 +183,11 @@ impl MessagesBuilder {
                         call.is_some_and(|call| call.end != NO_TIME)
                     };
                     let locks =
-                        of_object().filter(|other| other.process == *process && other.peer == open.peer);
+                        same_object().filter(|other| other.process == *process && other.peer == open.peer);
                     let got = locks.filter(has_got).filter(|other| self.function(other) == WIN_LOCK).count();
                     got > calls(*process, WIN_UNLOCK, open.peer)
                 };
-                let mut others: Vec<ProcessIndex> = of_object()
+                let mut others: Vec<ProcessIndex> = same_object()
                     .map(|other| other.process)
                     .filter(|process| *process != open.process)
                     .collect();

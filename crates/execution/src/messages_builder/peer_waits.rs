@@ -67,13 +67,13 @@ impl MessagesBuilder {
             by_rank.get(&(rank.job, concern.peer)).copied()
         };
         // The requests of a function's calls, by the functions of others' calls.
-        let mut of_function: FxHashMap<&str, Vec<&Concern>> = FxHashMap::default();
+        let mut concerns_by_function: FxHashMap<&str, Vec<&Concern>> = FxHashMap::default();
         for concern in concerns {
-            of_function.entry(name(concern)).or_default().push(concern);
+            concerns_by_function.entry(name(concern)).or_default().push(concern);
         }
         let last_of = |functions: &[&str], call: &MpiCall, counts: &dyn Fn(&Concern) -> bool| {
             let found = functions.iter().filter_map(|function| {
-                let rows = of_function.get(function)?;
+                let rows = concerns_by_function.get(function)?;
                 let end = rows.partition_point(|row| start(row) <= call.end);
                 let mut rows = rows[..end].iter().rev().take_while(|row| start(row) > call.start);
                 rows.find(|row| counts(row)).copied()

@@ -338,8 +338,8 @@ fn takeable_types(execution: &Execution) -> Vec<bool> {
 
 /// Processes with lost events: a creation, a start or a declared access may be among them.
 fn lossy_processes(execution: &Execution) -> FxHashSet<ProcessIndex> {
-    let of_losses = execution.losses.iter().map(|loss| loss.thread);
-    of_losses.filter_map(|thread| Some(execution.threads.get(thread.index())?.process)).collect()
+    let losing_threads = execution.losses.iter().map(|loss| loss.thread);
+    losing_threads.filter_map(|thread| Some(execution.threads.get(thread.index())?.process)).collect()
 }
 
 /// By task: the end of the last task that is ordered before it; [`NO_TIME`] if that is not known, 0 without one. Empty

@@ -89,16 +89,16 @@ impl Execution {
         }
         // The CPUs of a runtime are a process of their own, and run the tasks of all others of their loom.
         let looms = self.processes.iter().filter(|row| row.has_cpus).map(|row| row.loom.as_str());
-        let mut of_looms: FxHashMap<&str, PerhapsReady> =
+        let mut ready_by_loom: FxHashMap<&str, PerhapsReady> =
             looms.map(|loom| (loom, PerhapsReady::default())).collect();
         for (row, of) in self.processes.iter().zip(&perhaps).filter(|(row, _)| !row.has_cpus) {
-            if let Some(all) = of_looms.get_mut(row.loom.as_str()) {
+            if let Some(all) = ready_by_loom.get_mut(row.loom.as_str()) {
                 all.openmp.extend(&of.openmp);
                 all.others.extend(&of.others);
             }
         }
         for (row, of) in self.processes.iter().zip(&mut perhaps).filter(|(row, _)| row.has_cpus) {
-            let all = of_looms.get(row.loom.as_str()).cloned().unwrap_or_default();
+            let all = ready_by_loom.get(row.loom.as_str()).cloned().unwrap_or_default();
             of.openmp.extend(all.openmp);
             of.others.extend(all.others);
         }

@@ -276,10 +276,10 @@ impl<W: Write> Export for FirefoxWriter<W> {
             }
         }
         for counter in timeline.counters() {
-            let of_process = |lane: &crate::timeline::Lane| {
+            let is_thread_of_process = |lane: &crate::timeline::Lane| {
                 lane.process == counter.process && matches!(lane.kind, LaneKind::Thread(_))
             };
-            let lane = timeline.lanes().iter().position(of_process).unwrap_or(0);
+            let lane = timeline.lanes().iter().position(is_thread_of_process).unwrap_or(0);
             self.counters.push(lane as u32);
         }
         Ok(())

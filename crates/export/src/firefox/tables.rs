@@ -168,11 +168,11 @@ impl LaneTables {
     pub fn finish(&self, codes: &[Code], strings: &[[u32; 3]]) -> String {
         let (mut functions, mut frames) = (Columns::default(), Columns::default());
         let mut stacks: [Vec<Value>; 2] = Default::default();
-        let mut of_kind: FxHashMap<u32, usize> = FxHashMap::default();
+        let mut roots_by_kind: FxHashMap<u32, usize> = FxHashMap::default();
         for (row, ([kind, name, file], code)) in strings.iter().zip(&self.codes).enumerate() {
             let code = &codes[*code as usize];
             let category = category_of(code.state);
-            let root = *of_kind.entry(*kind).or_insert_with(|| functions.function(*kind, None, 0));
+            let root = *roots_by_kind.entry(*kind).or_insert_with(|| functions.function(*kind, None, 0));
             let has_file = !code.file.is_empty();
             let leaf = functions.function(*name, has_file.then_some(*file), code.line);
             frames.frame(root, category, 0);

@@ -212,8 +212,8 @@ fn write_communicators(
     let locations: Vec<u64> = threads().map(|(_, number)| number).collect();
     definitions.group(2, "threads", group::COMM_LOCATIONS, paradigm::OPENMP, &locations)?;
     for process in 0..processes {
-        let of_process = threads().enumerate().filter(|(_, (lane, _))| lane.process.0 == process);
-        let members: Vec<u64> = of_process.map(|(place, _)| place as u64).collect();
+        let process_threads = threads().enumerate().filter(|(_, (lane, _))| lane.process.0 == process);
+        let members: Vec<u64> = process_threads.map(|(place, _)| place as u64).collect();
         let name = format!("threads of {}", timeline.process_name(ProcessIndex(process)));
         definitions.group(3 + process, &name, group::COMM_GROUP, paradigm::OPENMP, &members)?;
         definitions.communicator(1 + process, &name, 3 + process)?;

@@ -101,8 +101,8 @@ impl<F: Folder> Otf2Writer<F> {
 
     fn leave(&mut self, timeline: &Timeline<'_>, section: &Section) -> io::Result<()> {
         let Section { lane, end, task, code, .. } = *section;
-        if let Some([_, of_end]) = self.collectives.records(timeline, section) {
-            self.event(lane, end, &of_end)?;
+        if let Some([_, end_record]) = self.collectives.records(timeline, section) {
+            self.event(lane, end, &end_record)?;
         }
         self.event(lane, end, &Fields::default().u32(code).bare(event::LEAVE))?;
         let tasks = &timeline.execution().tasks;

@@ -172,8 +172,8 @@ impl<W: Write> PerfettoWriter<W> {
         let ids = Ids::of(timeline);
         let processes = timeline.execution().processes.len();
         let shown = |process: usize| {
-            let of_process = |lane: &Lane| lane.process.index() == process;
-            timeline.lanes().iter().any(of_process)
+            let is_in_process = |lane: &Lane| lane.process.index() == process;
+            timeline.lanes().iter().any(is_in_process)
         };
         for row in (0..processes).filter(|row| shown(*row)) {
             let process = taskscope_execution::ProcessIndex(row as u32);
@@ -244,13 +244,13 @@ impl<W: Write> PerfettoWriter<W> {
                 _ => BYTES,
             };
             let collective = timeline.collective(section.part);
-            let of_collective = collective.as_ref().map(|of| (of.communicator, of.operation));
+            let collective_key = collective.as_ref().map(|of| (of.communicator, of.operation));
             let numbers = [
                 (TASK, task),
                 (REGION, region),
                 (amount, Some(section.amount).filter(|n| *n > 0)),
-                (COMMUNICATOR, of_collective.map(|of| of.0)),
-                (OPERATION, of_collective.map(|of| of.1)),
+                (COMMUNICATOR, collective_key.map(|of| of.0)),
+                (OPERATION, collective_key.map(|of| of.1)),
             ];
             for (name, number) in numbers {
                 if let Some(number) = number {

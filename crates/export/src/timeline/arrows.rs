@@ -119,8 +119,8 @@ impl Arrows {
             ends[arrow.from as usize].push(row as u32 * 2);
             ends[arrow.to as usize].push(row as u32 * 2 + 1);
         }
-        for of_lane in &mut ends {
-            of_lane.sort_by_key(|end| (rows[*end as usize / 2].position(end % 2 == 1), *end));
+        for lane_ends in &mut ends {
+            lane_ends.sort_by_key(|end| (rows[*end as usize / 2].position(end % 2 == 1), *end));
         }
         Arrows { rows, ends, dropped }
     }
@@ -175,8 +175,8 @@ impl Finder<'_> {
             }
             self.add(Arrow {
                 kind: ArrowKind::Creation,
-                from: self.lanes.of_thread(creator),
-                to: self.lanes.of_thread(runner),
+                from: self.lanes.thread_lane(creator),
+                to: self.lanes.thread_lane(runner),
                 start: tasks.created[row],
                 end: tasks.began[row],
                 task: TaskIndex(row as u32),
@@ -211,7 +211,7 @@ impl Finder<'_> {
                     self.drop_for(UNKNOWN);
                     continue;
                 }
-                let (from, to) = (self.lanes.of_thread(from), self.lanes.of_thread(to));
+                let (from, to) = (self.lanes.thread_lane(from), self.lanes.thread_lane(to));
                 let kind = ArrowKind::Dependence;
                 self.add(Arrow {
                     kind,
@@ -230,8 +230,8 @@ impl Finder<'_> {
         for message in &self.execution.communication.messages {
             self.add(Arrow {
                 kind: ArrowKind::Message,
-                from: self.lanes.of_thread(message.sender),
-                to: self.lanes.of_thread(message.receiver),
+                from: self.lanes.thread_lane(message.sender),
+                to: self.lanes.thread_lane(message.receiver),
                 start: message.sent,
                 end: message.received,
                 task: TaskIndex::NONE,
@@ -244,7 +244,7 @@ impl Finder<'_> {
     fn wakes(&mut self) {
         let waits = &self.execution.thread_waits;
         for (row, wait) in waits.waits.iter().enumerate() {
-            let to = self.lanes.of_wait(row);
+            let to = self.lanes.wait_lane(row);
             if to == u32::MAX || wait.outcome != WaitOutcome::Done {
                 continue;
             }
@@ -254,7 +254,7 @@ impl Finder<'_> {
                 self.drop_for(UNKNOWN);
                 continue;
             };
-            let from = self.lanes.of_thread(by);
+            let from = self.lanes.thread_lane(by);
             // A thread that is joined wakes by its end.
             let last = self.lanes.rows.get(from as usize).map_or(0, |lane| lane.last.saturating_sub(1));
             self.add(Arrow {

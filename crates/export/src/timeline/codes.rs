@@ -196,30 +196,30 @@ impl Codes {
         }
     }
 
-    pub(super) fn of_wait(&self, wait: &ThreadWait) -> u32 {
+    pub(super) fn wait_code(&self, wait: &ThreadWait) -> u32 {
         let key = (wait.object, wait.site, wait.outcome);
         self.wait_codes.get(&key).copied().unwrap_or(self.doubts[0])
     }
 
-    pub(super) fn of_collective(&self, part: &Participation) -> u32 {
+    pub(super) fn collective_code(&self, part: &Participation) -> u32 {
         let key = (part.function, part.completed != NO_TIME);
         self.collective_codes.get(&key).copied().unwrap_or(self.doubts[0])
     }
 
-    pub(super) fn of_section(&self, state: State, place: Place) -> u32 {
+    pub(super) fn section_code(&self, state: State, place: Place) -> u32 {
         self.section_codes.get(&(state, place)).copied().unwrap_or(self.doubts[0])
     }
 
-    pub(super) fn of_operation(&self, queue: u32, operation: &DeviceOperation) -> u32 {
+    pub(super) fn operation_code(&self, queue: u32, operation: &DeviceOperation) -> u32 {
         self.device_codes.get(&(queue, operation.name, operation.kind)).copied().unwrap_or(self.doubts[0])
     }
 
-    pub(super) fn of_call(&self, list: u32, name: u32, kind: u32) -> u32 {
+    pub(super) fn call_code(&self, list: u32, name: u32, kind: u32) -> u32 {
         self.device_codes.get(&(list | CALLS, name, kind)).copied().unwrap_or(self.doubts[0])
     }
 
     /// The code of a doubt; of lost events without one.
-    pub(super) fn of_doubt(&self, doubt: Option<usize>) -> u32 {
+    pub(super) fn doubt_code(&self, doubt: Option<usize>) -> u32 {
         self.doubts[doubt.unwrap_or(Doubt::ALL.len())]
     }
 }

@@ -37,9 +37,9 @@ impl TaskCounts {
         let mut first = vec![u32::MAX; execution.processes.len()];
         let mut counters = Vec::new();
         for lane in lanes.iter().filter(|lane| matches!(lane.kind, LaneKind::Thread(_))) {
-            let (process, of_process) = (lane.process, &mut first[lane.process.index()]);
-            if *of_process == u32::MAX {
-                *of_process = counters.len() as u32;
+            let (process, first_counter) = (lane.process, &mut first[lane.process.index()]);
+            if *first_counter == u32::MAX {
+                *first_counter = counters.len() as u32;
                 counters.extend(COUNTERS.map(|(name, meaning)| Counter { name, meaning, process }));
             }
         }

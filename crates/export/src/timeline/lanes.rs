@@ -221,7 +221,7 @@ impl Lanes {
     }
 
     /// The lane of a wait of a thread, by its row; `u32::MAX` if it has none.
-    pub(super) fn of_wait(&self, wait: usize) -> u32 {
+    pub(super) fn wait_lane(&self, wait: usize) -> u32 {
         self.wait_lanes.get(wait).copied().unwrap_or(u32::MAX)
     }
 
@@ -257,7 +257,7 @@ impl Lanes {
     }
 
     /// The lane of a thread; `u32::MAX` if it has none.
-    pub(super) fn of_thread(&self, thread: ThreadIndex) -> u32 {
+    pub(super) fn thread_lane(&self, thread: ThreadIndex) -> u32 {
         self.thread_lanes.get(thread.index()).copied().unwrap_or(u32::MAX)
     }
 }

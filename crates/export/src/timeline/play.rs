@@ -159,7 +159,7 @@ impl Timeline<'_> {
             return Box::new(sections_of(self.execution, thread).map(move |cut| {
                 let of = cut.span.section;
                 Section {
-                    code: self.codes.of_section(of.state, of.place),
+                    code: self.codes.section_code(of.state, of.place),
                     start: cut.span.start,
                     end: cut.span.end,
                     task: of.task,
@@ -174,7 +174,7 @@ impl Timeline<'_> {
                 let queue = &self.devices.queues[number as usize];
                 Box::new(rows.map(move |row| {
                     let operation = &queue.operations[*row as usize];
-                    let code = self.codes.of_operation(number, operation);
+                    let code = self.codes.operation_code(number, operation);
                     let (start, end) = self.within(operation.start, operation.end);
                     Section { code, start, end, amount: operation.bytes, ..blank }
                 }))
@@ -183,7 +183,7 @@ impl Timeline<'_> {
                 let thread = &self.devices.calls[number as usize];
                 Box::new(rows.map(move |row| {
                     let call = &thread.calls[*row as usize];
-                    let code = self.codes.of_call(number, call.name, call.kind);
+                    let code = self.codes.call_code(number, call.name, call.kind);
                     let (start, end) = self.within(call.start, call.end);
                     Section { code, start, end, ..blank }
                 }))
@@ -192,14 +192,14 @@ impl Timeline<'_> {
                 let marks = self.lanes.marks_of(thread);
                 Box::new(rows.map(move |row| {
                     let mark = marks[*row as usize];
-                    let code = self.codes.of_doubt(mark.doubt);
+                    let code = self.codes.doubt_code(mark.doubt);
                     Section { code, start: mark.start, end: mark.end, amount: mark.lost, ..blank }
                 }))
             }
             LaneKind::Waits(..) => Box::new(rows.map(move |row| {
                 let wait = &self.execution.thread_waits.waits[*row as usize];
                 let (start, end) = self.within(wait.start, wait.end);
-                Section { code: self.codes.of_wait(wait), start, end, object: wait.object, ..blank }
+                Section { code: self.codes.wait_code(wait), start, end, object: wait.object, ..blank }
             })),
             LaneKind::Collectives(..) => {
                 let last = self.execution.range().1;
@@ -208,7 +208,7 @@ impl Timeline<'_> {
                     let (start, end) = time_of(part, last);
                     let (start, end) = self.within(start, end);
                     let amount = if part.bytes == u64::MAX { 0 } else { part.bytes };
-                    let code = self.codes.of_collective(part);
+                    let code = self.codes.collective_code(part);
                     Section { code, start, end, amount, part: Some(*row), ..blank }
                 }))
             }

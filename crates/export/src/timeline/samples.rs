@@ -63,7 +63,7 @@ impl Samples {
         let mut steps: FxHashMap<Step, u32> = FxHashMap::default();
         let mut paths: FxHashMap<CallPath, u32> = FxHashMap::default();
         for sample in &execution.samples.rows {
-            let (lane, frames) = (lanes.of_thread(sample.thread), execution.samples.frames(sample));
+            let (lane, frames) = (lanes.thread_lane(sample.thread), execution.samples.frames(sample));
             let Some(row) = lanes.rows.get(lane as usize).filter(|_| !frames.is_empty()) else { continue };
             let Samples { paths: all_paths, steps: all_steps, .. } = &mut samples;
             let path = *stacks.entry((row.process, frames)).or_insert_with(|| {

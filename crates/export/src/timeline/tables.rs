@@ -169,12 +169,12 @@ impl<'a> Timeline<'a> {
 
     /// The lane of a thread.
     pub fn lane_of(&self, thread: ThreadIndex) -> u32 {
-        self.lanes.of_thread(thread)
+        self.lanes.thread_lane(thread)
     }
 
     /// Number of facts of a kind.
     pub fn count(&self, content: Content) -> u64 {
-        let of_arrows =
+        let count_arrows =
             |kind: ArrowKind| self.arrows().iter().filter(|arrow| arrow.kind == kind).count() as u64;
         let execution = self.execution();
         match content {
@@ -182,17 +182,17 @@ impl<'a> Timeline<'a> {
             Content::Places => self.codes().iter().filter(|code| !code.file.is_empty()).count() as u64,
             Content::TaskNumbers => self.codes.with_numbers,
             Content::Colours => self.codes().iter().filter(|code| code.state.is_some()).count() as u64,
-            Content::Creations => of_arrows(ArrowKind::Creation),
-            Content::Dependences => of_arrows(ArrowKind::Dependence),
-            Content::Messages => of_arrows(ArrowKind::Message),
-            Content::Submissions => of_arrows(ArrowKind::Submission),
+            Content::Creations => count_arrows(ArrowKind::Creation),
+            Content::Dependences => count_arrows(ArrowKind::Dependence),
+            Content::Messages => count_arrows(ArrowKind::Message),
+            Content::Submissions => count_arrows(ArrowKind::Submission),
             Content::Collectives => self.lanes.count(|kind| matches!(kind, LaneKind::Collectives(..))),
             Content::Counters => self.counters().len() as u64,
             Content::Operations => self.lanes.count(|kind| matches!(kind, LaneKind::Queue(..))),
             Content::DeviceCalls => self.lanes.count(|kind| matches!(kind, LaneKind::Calls(..))),
             Content::Doubts => (execution.uncertain.len() + execution.losses.len()) as u64,
             Content::ThreadWaits => self.lanes.count(|kind| matches!(kind, LaneKind::Waits(..))),
-            Content::Wakes => of_arrows(ArrowKind::Wake),
+            Content::Wakes => count_arrows(ArrowKind::Wake),
             Content::Samples => {
                 let samples = &execution.samples;
                 let is_shown = |thread| (self.lane_of(thread) as usize) < self.lanes.rows.len();

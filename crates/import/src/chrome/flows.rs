@@ -63,8 +63,8 @@ pub(super) fn add_flows(
             if let (Some(from_thread), Some(to)) = (from_thread, to) {
                 let mut to_at = half.at;
                 if half.to_next {
-                    let of_thread = &run.threads[to as usize].spans;
-                    let begins = begins_of.entry(to).or_insert_with(|| begins(of_thread));
+                    let thread_spans = &run.threads[to as usize].spans;
+                    let begins = begins_of.entry(to).or_insert_with(|| begins(thread_spans));
                     to_at = next_begin(begins, half.at).unwrap_or(half.at);
                 }
                 run.flows.push(Flow { from: from_thread, from_at: from.at, to, to_at, domain: half.domain });

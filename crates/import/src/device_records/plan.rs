@@ -157,13 +157,13 @@ fn names(table: &Table, origins: impl Iterator<Item = Origin>) -> Vec<String> {
 }
 
 /// The operations of a queue: the first row of each, and which operation each row is about.
-fn operations(rows: &[Row], of_queue: &[u32]) -> (Vec<u32>, Vec<u32>) {
+fn operations(rows: &[Row], queue_rows: &[u32]) -> (Vec<u32>, Vec<u32>) {
     // The last is a start, or none for all of them: an id may be that of many operations.
     type Key = (Option<u32>, Option<u64>, Option<u64>, Option<u64>);
-    let (mut firsts, mut about) = (Vec::new(), Vec::with_capacity(of_queue.len()));
+    let (mut firsts, mut about) = (Vec::new(), Vec::with_capacity(queue_rows.len()));
     let mut with_id: FxHashMap<Key, Vec<u32>> = FxHashMap::default();
     let mut without_id: FxHashMap<(u64, u64, u32, Option<u32>), u32> = FxHashMap::default();
-    for row_index in of_queue {
+    for row_index in queue_rows {
         let row = &rows[*row_index as usize];
         let new = firsts.len() as u32;
         let operation = if row.id.is_some() {
@@ -252,8 +252,8 @@ fn sequence(rows: &[Row], firsts: &[u32], wrapped: bool) -> (SequenceFrom, Vec<u
     }
     let key = |operation: &u32| {
         let row = row(*operation);
-        let of_execution = execution(row).map(|execution| (execution, executions[&execution]));
-        let first = match (from, of_execution) {
+        let known_execution = execution(row).map(|execution| (execution, executions[&execution]));
+        let first = match (from, known_execution) {
             (SequenceFrom::Append, _) => row.append.unwrap_or(0),
             (SequenceFrom::Submit, Some((_, (submit, _)))) => submit,
             (SequenceFrom::Submit, None) => row.submit.unwrap_or(0),
@@ -262,7 +262,8 @@ fn sequence(rows: &[Row], firsts: &[u32], wrapped: bool) -> (SequenceFrom, Vec<u
             (SequenceFrom::Start, None) => row.start,
         };
         // Lists may be submitted together: those of one stay together.
-        let within = of_execution.map(|(execution, (_, start))| (start, execution, row.append.unwrap_or(0)));
+        let within =
+            known_execution.map(|(execution, (_, start))| (start, execution, row.append.unwrap_or(0)));
         (first, within, id(row), row.start)
     };
     let mut sorted: Vec<u32> = (0..firsts.len() as u32).collect();

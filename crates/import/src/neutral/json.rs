@@ -278,10 +278,10 @@ fn unread_keys(text: &str, trace: &RawTrace<'_>) -> Vec<String> {
         let keys = rows.first().and_then(|row| serde_json::from_str::<Keys>(row.get()).ok());
         keys.map_or(Vec::new(), |keys| keys.0)
     };
-    let of_trace = serde_json::from_str::<OfTrace>(text).map_or(Vec::new(), |of| of.trace.0);
+    let trace_keys = serde_json::from_str::<OfTrace>(text).map_or(Vec::new(), |of| of.trace.0);
     let data = ["id", "producer", "produced", "home", "bytes", "name", "copies"];
     let tables: [(&str, Vec<String>, &[&str]); 5] = [
-        ("trace", of_trace, &["time_unit", "workers", "tasks", "data", "runtime"]),
+        ("trace", trace_keys, &["time_unit", "workers", "tasks", "data", "runtime"]),
         ("workers[0]", first(&trace.workers), &WORKER_MEMBERS),
         ("tasks[0]", first(&trace.tasks), &TASK_MEMBERS),
         ("data[0]", first(&trace.data), &data),
@@ -415,9 +415,9 @@ fn plain_words(row: &str, error: &serde_json::Error) -> String {
     let field = field_before(row, error);
     let value = field.and_then(|key| serde_json::from_str::<Value>(row).ok().map(|row| row[&key].clone()));
     // The reader's own words name types of its language.
-    let of_numbers = ["expected u64", "expected u32"].iter().any(|end| message.ends_with(end));
+    let expects_number = ["expected u64", "expected u32"].iter().any(|end| message.ends_with(end));
     match value
-        .filter(|value| of_numbers || value.is_number())
+        .filter(|value| expects_number || value.is_number())
         .as_ref()
         .and_then(|value| not_a_time(value, ""))
     {

@@ -122,7 +122,7 @@ impl Rows {
         for (worker, role) in self.workers.iter().zip(&roles) {
             builder.add_thread(worker.id, worker.node, worker.begin, worker.end, *role);
         }
-        let of_runtime: FxHashSet<u64> = (self.workers.iter().zip(&roles))
+        let runtime_workers: FxHashSet<u64> = (self.workers.iter().zip(&roles))
             .filter_map(|(worker, role)| (*role == Role::Runtime).then_some(worker.id))
             .collect();
         let mut input_rows = Vec::new();
@@ -136,7 +136,7 @@ impl Rows {
                 }
                 _ => {}
             }
-            if of_runtime.contains(&task.worker) && errors.len() < MAX_ERRORS {
+            if runtime_workers.contains(&task.worker) && errors.len() < MAX_ERRORS {
                 let text =
                     format!("worker {} has the kind `runtime`, so it cannot execute tasks", task.worker);
                 errors.push(source.error(Table::Tasks, row, "worker", text));
@@ -192,7 +192,7 @@ impl Rows {
 
 /// The activity of a `kind`: causes by their names and older names; all others are sections of the runtime.
 pub(super) fn activity_kind(kind: &str) -> ActivityKind {
-    let of_cause = match Cause::named(kind) {
+    let cause_kind = match Cause::named(kind) {
         Some(Cause::Lock) => Some(ActivityKind::LockWait),
         Some(Cause::Device) => Some(ActivityKind::Device),
         Some(Cause::Mpi | Cause::MpiTransfer) => Some(ActivityKind::Communication),
@@ -205,7 +205,7 @@ pub(super) fn activity_kind(kind: &str) -> ActivityKind {
         // Work belongs to a task, and waiting follows from a worker's dependences.
         _ => None,
     };
-    of_cause.unwrap_or_else(|| kind_of_older_name(kind))
+    cause_kind.unwrap_or_else(|| kind_of_older_name(kind))
 }
 
 fn kind_of_older_name(kind: &str) -> ActivityKind {

@@ -131,9 +131,9 @@ impl Definitions {
                 let (id, name, description, _) =
                     (fields.u32()?, fields.u32()?, fields.u32()?, fields.byte()?);
                 let (file, line, _, _) = (fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?);
-                let of_role = activity(fields.byte()?, fields.byte()?);
+                let role_activity = activity(fields.byte()?, fields.byte()?);
                 // Own exports describe regions by their states.
-                let activity = known_activity(self.text(description)).unwrap_or(of_role);
+                let activity = known_activity(self.text(description)).unwrap_or(role_activity);
                 self.regions.insert(id, Region { name, file, line, activity });
             }
             kind::GROUP => {

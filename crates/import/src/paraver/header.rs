@@ -56,12 +56,12 @@ impl Header {
         for application in 0..count {
             let text = fields.next().ok_or_else(|| fail("it has fewer applications than it announces"))?;
             let inner = text.split_once('(').and_then(|(count, rest)| Some((count, rest.split_once(')')?.0)));
-            let (of_application, inner) = inner.ok_or_else(|| fail("an application has no list of tasks"))?;
+            let (task_count, inner) = inner.ok_or_else(|| fail("an application has no list of tasks"))?;
             firsts.push(tasks.len());
             for (task, part) in inner.split(',').enumerate() {
-                let (of_task, node) = part.split_once(':').unwrap_or((part, "0"));
-                let of_task = number(of_task, "number of threads")?;
-                threads = threads.saturating_add(usize::try_from(of_task).unwrap_or(usize::MAX));
+                let (thread_count, node) = part.split_once(':').unwrap_or((part, "0"));
+                let thread_count = number(thread_count, "number of threads")?;
+                threads = threads.saturating_add(usize::try_from(thread_count).unwrap_or(usize::MAX));
                 if threads.max(tasks.len()) > MAX_THREADS {
                     return Err(fail("it has more than a million threads or tasks"));
                 }
@@ -69,12 +69,12 @@ impl Header {
                     place: (application as u32 + 1, task as u32 + 1),
                     node: u32::try_from(number(node, "node")?)
                         .map_err(|_| fail("a node has too large a number"))?,
-                    first: threads as u32 - of_task as u32,
-                    threads: of_task as u32,
+                    first: threads as u32 - thread_count as u32,
+                    threads: thread_count as u32,
                 });
             }
             let found = (tasks.len() - firsts[application as usize]) as u64;
-            if number(of_application, "number of tasks")? != found {
+            if number(task_count, "number of tasks")? != found {
                 return Err(fail("an application has another number of tasks than it announces"));
             }
         }

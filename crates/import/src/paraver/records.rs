@@ -148,7 +148,7 @@ impl<'h> Records<'h> {
         };
         let mut threads = self.threads.into_iter();
         for (process, task) in self.header.tasks.iter().enumerate() {
-            let of_application = self.header.tasks_of(task.place.0);
+            let application_tasks = self.header.tasks_of(task.place.0);
             let node = (task.node as usize).checked_sub(1);
             run.processes.push(Process {
                 pid: None,
@@ -159,7 +159,7 @@ impl<'h> Records<'h> {
                 host: node.map_or_else(String::new, |node| {
                     nodes.get(node).map_or_else(|| format!("node{}", node + 1), |name| (*name).to_owned())
                 }),
-                rank: (self.has_mpi && task.place.0 == 1).then_some((task.place.1 - 1, of_application)),
+                rank: (self.has_mpi && task.place.0 == 1).then_some((task.place.1 - 1, application_tasks)),
             });
             for row in task.first..task.first + task.threads {
                 let name = names[1].get(row as usize).map_or_else(

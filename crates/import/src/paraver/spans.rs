@@ -99,9 +99,9 @@ fn kind_of(run: &mut Run, name: String, activity: Activity) -> KindRow {
 
 /// The life of a thread by its events of an application.
 fn life(changes: &[Change], end: u64) -> Option<(u64, u64)> {
-    let mut of_life = changes.iter().filter(|change| change.ty == APPLICATION);
-    let first = of_life.clone().find(|change| change.value != 0)?.at;
-    let last = of_life.rfind(|change| change.value == 0).map_or(end, |change| change.at);
+    let mut life_changes = changes.iter().filter(|change| change.ty == APPLICATION);
+    let first = life_changes.clone().find(|change| change.value != 0)?.at;
+    let last = life_changes.rfind(|change| change.value == 0).map_or(end, |change| change.at);
     (first <= last).then_some((first, last))
 }
 
@@ -145,18 +145,18 @@ fn nested(changes: &[Change], is_of: impl Fn(u64) -> bool, end: u64, run: &mut R
     // Values and begins by type.
     let (mut intervals, mut open) = (Vec::new(), BTreeMap::<u64, Vec<(u64, u64)>>::new());
     for Change { at, ty, value } in changes.iter().filter(|change| is_of(change.ty)) {
-        let of_type = open.entry(*ty).or_default();
+        let open_values = open.entry(*ty).or_default();
         if *value != 0 {
-            of_type.push((*value, *at));
+            open_values.push((*value, *at));
             continue;
         }
-        match of_type.pop() {
+        match open_values.pop() {
             Some((value, start)) => intervals.push(Interval { start, end: *at, ty: *ty, value }),
             None => run.losses.add_many("ends of sections", "they have no begin", 1),
         }
     }
-    for (ty, of_type) in open {
-        for (value, start) in of_type {
+    for (ty, open_values) in open {
+        for (value, start) in open_values {
             lose_end(run);
             intervals.push(Interval { start, end, ty, value });
         }

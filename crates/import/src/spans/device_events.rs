@@ -23,11 +23,11 @@ pub(super) fn write_devices(run: &Run, numbers: &Numbers, root: &Path) -> io::Re
     for (number, queue) in run.queues.iter().enumerate() {
         write_queue(run, queue, number as u64, numbers, &mut submitted, root)?;
     }
-    let mut of_thread: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+    let mut calls_by_thread: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
     for (row, call) in run.calls.iter().enumerate() {
-        of_thread.entry(call.thread).or_default().push(row as u32);
+        calls_by_thread.entry(call.thread).or_default().push(row as u32);
     }
-    let mut threads: Vec<(u32, Vec<u32>)> = of_thread.into_iter().collect();
+    let mut threads: Vec<(u32, Vec<u32>)> = calls_by_thread.into_iter().collect();
     threads.sort_unstable();
     for (thread, mut rows) in threads {
         rows.sort_by_key(|row| run.calls[*row as usize].start);

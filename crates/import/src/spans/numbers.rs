@@ -22,11 +22,11 @@ impl Numbers {
         let given: Vec<Option<i64>> = run.processes.iter().map(|process| process.pid).collect();
         let pids = unique(&given);
         let mut tids = vec![0; run.threads.len()];
-        let mut of_process: Vec<Vec<usize>> = vec![Vec::new(); run.processes.len()];
+        let mut threads_by_process: Vec<Vec<usize>> = vec![Vec::new(); run.processes.len()];
         for (row, thread) in run.threads.iter().enumerate() {
-            of_process[thread.process as usize].push(row);
+            threads_by_process[thread.process as usize].push(row);
         }
-        for rows in of_process {
+        for rows in threads_by_process {
             let given: Vec<Option<i64>> = rows.iter().map(|row| run.threads[*row].tid).collect();
             for (row, tid) in rows.iter().zip(unique(&given)) {
                 tids[*row] = tid;

@@ -89,10 +89,10 @@ pub fn write_run(run: &Run, root: &Path) -> io::Result<Written> {
 /// The life of each thread: its own if it is known, else from the first to the last content of its process. It ends a
 /// nanosecond after its last event: at one time, the end of a thread comes before its other events.
 fn lives(run: &Run) -> Vec<(u64, u64)> {
-    let mut of_process = vec![(u64::MAX, 0_u64); run.processes.len()];
-    let mut of_thread = vec![(u64::MAX, 0_u64); run.threads.len()];
+    let mut process_lives = vec![(u64::MAX, 0_u64); run.processes.len()];
+    let mut thread_lives = vec![(u64::MAX, 0_u64); run.threads.len()];
     let mut add = |thread: usize, start: u64, end: u64| {
-        for life in [&mut of_thread[thread], &mut of_process[run.threads[thread].process as usize]] {
+        for life in [&mut thread_lives[thread], &mut process_lives[run.threads[thread].process as usize]] {
             *life = (life.0.min(start), life.1.max(end));
         }
     };
@@ -106,12 +106,12 @@ fn lives(run: &Run) -> Vec<(u64, u64)> {
         add(flow.from as usize, flow.from_at, flow.from_at);
         add(flow.to as usize, flow.to_at, flow.to_at);
     }
-    let whole = of_process.iter().fold((u64::MAX, 0), |all, life| (all.0.min(life.0), all.1.max(life.1)));
+    let whole = process_lives.iter().fold((u64::MAX, 0), |all, life| (all.0.min(life.0), all.1.max(life.1)));
     let whole = if whole.0 > whole.1 { (0, 0) } else { whole };
     let life = |(row, thread): (usize, &Thread)| match thread.life {
-        Some(_) => of_thread[row],
+        Some(_) => thread_lives[row],
         None => {
-            Some(of_process[thread.process as usize]).filter(|(start, end)| start <= end).unwrap_or(whole)
+            Some(process_lives[thread.process as usize]).filter(|(start, end)| start <= end).unwrap_or(whole)
         }
     };
     run.threads.iter().enumerate().map(life).map(|(start, end)| (start, end + 1)).collect()
@@ -173,8 +173,9 @@ fn names(
     file.jumbo(at, instrument::STATE, &[&outside.0, &outside.1, &text(OUTSIDE_NAME), &none]);
     let mut used: BTreeSet<(u32, Activity)> = BTreeSet::new();
     for thread in threads {
-        let of_span = |span: &Span| (span.kind, activity_in(thread, &run.kinds[span.kind as usize]));
-        used.extend(thread.spans.iter().map(of_span));
+        let kind_and_activity =
+            |span: &Span| (span.kind, activity_in(thread, &run.kinds[span.kind as usize]));
+        used.extend(thread.spans.iter().map(kind_and_activity));
     }
     for (row, activity) in used {
         let kind = &run.kinds[row as usize];
@@ -204,11 +205,11 @@ fn names(
             instrument::KEY,
             &[&key, &text("points"), &text("moments of the imported file"), &none],
         );
-        let mut of_points: Vec<u32> =
+        let mut point_kinds: Vec<u32> =
             threads.iter().flat_map(|thread| thread.points.iter().map(|point| point.kind)).collect();
-        of_points.sort_unstable();
-        of_points.dedup();
-        for row in of_points {
+        point_kinds.sort_unstable();
+        point_kinds.dedup();
+        for row in point_kinds {
             let numbers = [&POINTS.to_le_bytes()[..], &(u64::from(row) + 1).to_le_bytes()].concat();
             file.jumbo(at, instrument::KEY_VALUE, &[&numbers, &text(&run.kinds[row as usize].name), &none]);
         }

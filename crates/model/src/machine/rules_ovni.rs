@@ -259,9 +259,10 @@ impl<O: ViewObserver> Machine<'_, O> {
         let from = &self.system.threads[from as usize];
         let candidates = self.threads_of_tid.get(&tid)?;
         let threads = &self.system.threads;
-        let of_process = candidates.iter().find(|thread| threads[**thread as usize].process == from.process);
-        let of_loom = || candidates.iter().find(|thread| threads[**thread as usize].loom == from.loom);
-        of_process.or_else(of_loom).copied()
+        let same_process =
+            candidates.iter().find(|thread| threads[**thread as usize].process == from.process);
+        let same_loom = || candidates.iter().find(|thread| threads[**thread as usize].loom == from.loom);
+        same_process.or_else(same_loom).copied()
     }
 
     /// Moves a thread to another CPU; to none if that is unknown.

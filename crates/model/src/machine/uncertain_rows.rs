@@ -40,7 +40,7 @@ impl Doubts {
     }
 
     /// The most severe reason of a thread, shown in its row.
-    pub(super) fn of_thread(&self, thread: u32) -> i64 {
+    pub(super) fn thread_doubt(&self, thread: u32) -> i64 {
         let reasons = self.reasons.get(thread as usize).copied().unwrap_or_default();
         let by_weight = [STREAM_ENDS, DOES_NOT_FIT, CLOCK_GOES_BACK];
         by_weight.into_iter().find(|reason| reasons & (1 << reason) != 0).unwrap_or(0)

@@ -44,11 +44,11 @@ impl<O: ViewObserver> Machine<'_, O> {
     }
 
     fn doubt_thread(&mut self, thread: u32, reason: i64, holds: bool, time_ns: i64) {
-        let before = self.doubts.of_thread(thread);
+        let before = self.doubts.thread_doubt(thread);
         self.doubts.reasons.resize(self.threads.len(), 0);
         let reasons = &mut self.doubts.reasons[thread as usize];
         *reasons = if holds { *reasons | 1 << reason } else { *reasons & !(1 << reason) };
-        let value = self.doubts.of_thread(thread);
+        let value = self.doubts.thread_doubt(thread);
         if value != before {
             self.show_doubt(ViewFamily::Thread, thread, value, time_ns);
             if let Some(cpu) = self.threads[thread as usize].cpu {
@@ -63,7 +63,7 @@ impl<O: ViewObserver> Machine<'_, O> {
         state.is_shared &= state.running >= 2;
         let value = match state.only_running() {
             _ if state.is_shared => CPU_SHARED,
-            Some(thread) => self.doubts.of_thread(thread),
+            Some(thread) => self.doubts.thread_doubt(thread),
             None => 0,
         };
         if std::mem::replace(&mut state.shown_doubt, value) != value {

@@ -29,7 +29,7 @@ impl Interpreter {
         {
             return self.call_ends(thread, at, Opener::Part(letter, value), out);
         }
-        self.threads[thread.index()].step(at, letter, step, place, &mut out.of_thread(thread));
+        self.threads[thread.index()].step(at, letter, step, place, &mut out.open_track(thread));
     }
 }
 

@@ -92,7 +92,7 @@ impl Interpreter {
                 // The construct may have begun by the standard event of the same clock.
                 let state = self.names.work_state(ty);
                 let top = self.threads[thread.index()].frames.top_mut();
-                if let Some(top) = top.filter(|top| top.section.place == Place::of_type(ty))
+                if let Some(top) = top.filter(|top| top.section.place == Place::task_type(ty))
                     && top.section.state == State::Worksharing
                     && top.section.state != state
                 {

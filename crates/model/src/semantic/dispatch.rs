@@ -62,7 +62,7 @@ impl Interpreter {
             }
             kind => {
                 let state = &mut self.threads[thread.index()];
-                state.own_event(at, code, kind, &mut out.of_thread(thread));
+                state.own_event(at, code, kind, &mut out.open_track(thread));
             }
         }
     }

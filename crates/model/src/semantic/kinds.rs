@@ -97,13 +97,13 @@ impl Kinds {
 /// Returns the state of a thread from an event with this code on, if the event alone determines it.
 pub fn state_of_event(code: Code) -> Option<State> {
     let event = taskscope_event::models::find(code)?;
-    let of_step = |step: Step| match step {
+    let step_state = |step: Step| match step {
         Step::Enter { state, .. } => Some(state),
         Step::Rest(state) => state,
         Step::Leave { .. } => None,
     };
     match kind(code, channel_steps::step(code.model(), event.effect)) {
-        Kind::Step(step) | Kind::ServesAs(_, Some(step)) => of_step(step),
+        Kind::Step(step) | Kind::ServesAs(_, Some(step)) => step_state(step),
         Kind::Subsystem(subsystem, Edge::Begin) | Kind::OfTeam(subsystem) => subsystem.state(),
         Kind::Plain(_, state) => Some(state),
         Kind::Task(TaskStep::Starts | TaskStep::ForStarts) => Some(State::Task),

@@ -66,8 +66,8 @@ impl Interpreter {
     ) {
         let state = &mut self.threads[thread.index()];
         let is_innermost = state.frames.top().is_some_and(|top| top.opener == opener);
-        let of_call = |poll: &&mut Poll| poll.opener == opener && !poll.found && is_innermost;
-        if let Some(poll) = state.poll.as_mut().filter(of_call) {
+        let is_of_call = |poll: &&mut Poll| poll.opener == opener && !poll.found && is_innermost;
+        if let Some(poll) = state.poll.as_mut().filter(is_of_call) {
             poll.ended = Some(at);
             return;
         }

@@ -210,7 +210,7 @@ impl Interpreter {
     #[inline(always)]
     pub fn own_events<'i, O: Observer>(&'i mut self, thread: ThreadIndex, out: &'i mut O) -> OwnEvents<'i> {
         self.end_poll(thread, out);
-        OwnEvents { state: &mut self.threads[thread.index()], track: out.of_thread(thread) }
+        OwnEvents { state: &mut self.threads[thread.index()], track: out.open_track(thread) }
     }
 
     /// Takes an event that its kind does not describe completely.

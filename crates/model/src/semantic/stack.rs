@@ -19,7 +19,7 @@ impl Interpreter {
         section: Section,
         out: &mut O,
     ) {
-        self.threads[thread.index()].open(at, opener, section, &mut out.of_thread(thread));
+        self.threads[thread.index()].open(at, opener, section, &mut out.open_track(thread));
     }
 
     #[inline(always)]
@@ -30,7 +30,7 @@ impl Interpreter {
         opener: Opener,
         out: &mut O,
     ) -> bool {
-        self.threads[thread.index()].close(at, opener, &mut out.of_thread(thread))
+        self.threads[thread.index()].close(at, opener, &mut out.open_track(thread))
     }
 
     /// Changes the innermost section, which must have been opened by `opener`.

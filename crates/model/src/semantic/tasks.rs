@@ -128,7 +128,7 @@ impl Interpreter {
         let task = self.known_task(thread, at, payload, out)?;
         let ty = self.tasks.ty(task);
         let around = self.threads[thread.index()].now();
-        let place = if ty.is_some() { Place::of_type(ty) } else { Place::UNKNOWN };
+        let place = if ty.is_some() { Place::task_type(ty) } else { Place::UNKNOWN };
         let section =
             Section { state: State::Task, place, task, object: ObjectIndex::NONE, region: around.region };
         out.change(thread, at, Change::TaskStarts { task });
@@ -154,7 +154,7 @@ impl Interpreter {
             self.works(thread, at, out);
             Section {
                 task,
-                place: Place::of_type(ty),
+                place: Place::task_type(ty),
                 object: ObjectIndex::NONE,
                 state: State::Task,
                 ..around

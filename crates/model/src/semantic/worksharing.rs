@@ -15,7 +15,7 @@ impl Interpreter {
         let ty = self.type_at(thread, payload, 0, out)?;
         let around = self.threads[thread.index()].now();
         let state = self.names.work_state(ty);
-        let section = Section { state, place: Place::of_type(ty), object: ObjectIndex::NONE, ..around };
+        let section = Section { state, place: Place::task_type(ty), object: ObjectIndex::NONE, ..around };
         out.change(thread, at, Change::WorkBegins { ty, region: around.region });
         self.open(thread, at, Opener::Work(ty), section, out);
         Ok(())

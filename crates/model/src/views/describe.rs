@@ -14,11 +14,11 @@ pub(crate) const THREAD_STATES: [(i64, &str); 6] =
 
 /// Every label that runtimes give to values of views: the letter of the model, the view's title, the label.
 pub fn labels_of_views() -> impl Iterator<Item = (u8, &'static str, String)> {
-    let of_channels = CHANNELS.iter().flat_map(|channel| {
+    let channel_labels = CHANNELS.iter().flat_map(|channel| {
         let labels = channel.labels_of_values().into_iter();
         labels.map(|(_, label)| (channel.model, channel.title, label))
     });
-    of_channels.chain(THREAD_STATES.map(|(_, label)| (ovni::LETTER, "Thread state", label.to_owned())))
+    channel_labels.chain(THREAD_STATES.map(|(_, label)| (ovni::LETTER, "Thread state", label.to_owned())))
 }
 
 /// Types of the view of CPUs that Paraver configurations use without a description: number and title.
@@ -65,17 +65,17 @@ impl<O: ViewObserver> Machine<'_, O> {
     }
 
     /// The type for marks of uncertain rows, if there are any.
-    fn doubt_type(&self, of_cpu: bool) -> Option<ViewType> {
-        let labels = if of_cpu { &DOUBT_LABELS[..] } else { &DOUBT_LABELS[..DOUBT_LABELS.len() - 1] };
-        let of_view = usize::from(of_cpu);
-        self.doubts.used[of_view].then(|| ViewType {
+    fn doubt_type(&self, is_cpu: bool) -> Option<ViewType> {
+        let labels = if is_cpu { &DOUBT_LABELS[..] } else { &DOUBT_LABELS[..DOUBT_LABELS.len() - 1] };
+        let title_index = usize::from(is_cpu);
+        self.doubts.used[title_index].then(|| ViewType {
             number: DOUBT_TYPE,
-            title: DOUBT_TITLES[of_view].to_owned(),
+            title: DOUBT_TITLES[title_index].to_owned(),
             values: labels.iter().map(|(value, label)| (*value, (*label).to_owned())).collect(),
         })
     }
 
-    fn slot_type(&self, slot: usize, of_cpu: bool) -> ViewType {
+    fn slot_type(&self, slot: usize, is_cpu: bool) -> ViewType {
         let spec = &self.slots[slot];
         let values = match spec.view_type {
             36 | 11 | 51 => self.type_labels(spec.view_type),
@@ -84,7 +84,7 @@ impl<O: ViewObserver> Machine<'_, O> {
                 _ => spec.labels.to_vec(),
             },
         };
-        let title = match (&spec.bare_title, spec.track, of_cpu) {
+        let title = match (&spec.bare_title, spec.track, is_cpu) {
             (true, ..) => spec.title.clone(),
             (_, _, true) | (_, Track::Running, _) => format!("{} of the RUNNING thread", spec.title),
             (_, Track::Active, _) => format!("{} of the ACTIVE thread", spec.title),

@@ -67,7 +67,7 @@ impl<'a> Message<'a> {
     /// `text` is null or ends with a null character.
     pub unsafe fn wide(text: *const u32) -> Message<'a> {
         // SAFETY: by contract.
-        Message { kept: &[], converted: Some(unsafe { Buffer::of_wide(text) }) }
+        Message { kept: &[], converted: Some(unsafe { Buffer::from_wide(text) }) }
     }
 
     /// The text.

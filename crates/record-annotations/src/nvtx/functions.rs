@@ -203,7 +203,7 @@ unsafe extern "C" fn name_thread_wide(thread: u32, text: *const u32) {
     name(thread, &unsafe { Message::wide(text) });
 }
 
-macro_rules! of_messages {
+macro_rules! message_functions {
     ($($narrow:ident $wide:ident $method:ident $($result:ty)?;)*) => {$(
         unsafe extern "C" fn $narrow(message: *const c_char) $(-> $result)? {
             // SAFETY: NVTX passes a C string.
@@ -217,7 +217,7 @@ macro_rules! of_messages {
     )*};
 }
 
-of_messages! {
+message_functions! {
     mark mark_wide mark;
     range_start range_start_wide start u64;
     range_push range_push_wide push c_int;

@@ -82,9 +82,9 @@ fn every_function_emits_its_event() {
         let (heard, sentences) = play(&programs.path("trace"));
         let all = sentences.join("\n");
         assert_eq!(heard.problems, ["burst-close-without-open"], "{all}");
-        let of_two: Vec<&str> = heard.shown.iter().filter_map(|line| line.strip_prefix("2 ")).collect();
-        assert_eq!(of_two.len(), 1 + 1 + 3 + 1 + 1, "{of_two:?}");
-        assert!(of_two[2].starts_with("Point { key: 1, value: 9 }"), "{of_two:?}");
+        let second_lines: Vec<&str> = heard.shown.iter().filter_map(|line| line.strip_prefix("2 ")).collect();
+        assert_eq!(second_lines.len(), 1 + 1 + 3 + 1 + 1, "{second_lines:?}");
+        assert!(second_lines[2].starts_with("Point { key: 1, value: 9 }"), "{second_lines:?}");
         let count = |of: &str| sentences.iter().filter(|sentence| sentence.contains(of)).count();
         assert_eq!(count("point of key 0"), 0, "the key is off");
         assert_eq!(count("enters state 32"), 3, "{all}");

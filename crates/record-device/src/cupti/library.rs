@@ -99,8 +99,9 @@ fn installed() -> Option<Library> {
     // A CUPTI that is newer than the driver refuses every call.
     let major = driver_major();
     let newer = |name: &&str| {
-        let of_name = name.strip_prefix("libcupti.so.").and_then(|rest| rest.split('.').next()?.parse().ok());
-        matches!((of_name, major), (Some(of_name), Some(major)) if u32::gt(&of_name, &major))
+        let named_major =
+            name.strip_prefix("libcupti.so.").and_then(|rest| rest.split('.').next()?.parse().ok());
+        matches!((named_major, major), (Some(named_major), Some(major)) if u32::gt(&named_major, &major))
     };
     const PLACES: [&str; 4] = [
         "",

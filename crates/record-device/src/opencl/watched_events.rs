@@ -104,8 +104,8 @@ fn failed(queue: QueueIndex, seq: u64) {
 fn look() {
     let _asking = hub::lock(&ASKING);
     for queue in std::mem::take(&mut *hub::lock(&WAITED_FOR)) {
-        let of_queue = (queue, 0)..=(queue, u64::MAX);
-        let under_way: Vec<_> = open_events().range(of_queue).map(|(key, event)| (key.1, *event)).collect();
+        let queue_keys = (queue, 0)..=(queue, u64::MAX);
+        let under_way: Vec<_> = open_events().range(queue_keys).map(|(key, event)| (key.1, *event)).collect();
         for (seq, event) in under_way {
             if status_of(event).is_some_and(|status| status < 0) {
                 failed(queue, seq);

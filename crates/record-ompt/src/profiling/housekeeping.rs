@@ -109,7 +109,7 @@ mod tests {
             (age, rounds) = (age + pause, rounds + 1);
         }
         assert!((360..380).contains(&rounds), "{rounds} in an hour");
-        let of_long_round = |age| pause_after(Duration::from_secs(age), Duration::from_millis(100));
-        assert_eq!([1, 100].map(of_long_round), [Duration::from_secs(25); 2]);
+        let pause_after_long_round = |age| pause_after(Duration::from_secs(age), Duration::from_millis(100));
+        assert_eq!([1, 100].map(pause_after_long_round), [Duration::from_secs(25); 2]);
     }
 }

@@ -329,9 +329,9 @@ mod tests {
                 .map(|(used, part)| (number(used), part.take_from(&mut left)))
                 .collect();
             assert_eq!((left, parts.iter().map(|part| part.1).sum::<u64>()), (0, 1_000_000));
-            let of_first: u64 = parts.iter().filter(|part| part.0 == 1).map(|part| part.1).sum();
-            most_wrong = most_wrong.max(of_first.abs_diff(exact));
-            sum += of_first;
+            let first_ns: u64 = parts.iter().filter(|part| part.0 == 1).map(|part| part.1).sum();
+            most_wrong = most_wrong.max(first_ns.abs_diff(exact));
+            sum += first_ns;
         }
         ((sum / rounds).abs_diff(exact), most_wrong)
     }
@@ -396,8 +396,8 @@ mod tests {
             shares_during(&recent, &[(80, 81)], 80),
             [(1, 10), (1, 10), (1, 10), (2, 30), (0, 10), (3, 10)]
         );
-        let of_work: Vec<u64> = recent.parts_of_work().map(|(sample, _)| sample.addresses[0]).collect();
-        assert_eq!(of_work, [1, 1, 1, 3]);
+        let work_samples: Vec<u64> = recent.parts_of_work().map(|(sample, _)| sample.addresses[0]).collect();
+        assert_eq!(work_samples, [1, 1, 1, 3]);
     }
 
     /// As if the first part of the work had its sample after the barrier before.

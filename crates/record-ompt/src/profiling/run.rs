@@ -265,8 +265,8 @@ impl Run {
 
     /// CPUs that the process may use, in thousandths; 0 if times without a CPU are not wanted.
     pub fn millicpus(&self) -> u64 {
-        let of_mask = 1000 * self.no_cpu.cpus();
-        let all = self.no_cpu.quota().map_or(of_mask, |(quota, _)| quota.min(of_mask));
+        let mask_millicpus = 1000 * self.no_cpu.cpus();
+        let all = self.no_cpu.quota().map_or(mask_millicpus, |(quota, _)| quota.min(mask_millicpus));
         if self.no_cpu.is_wanted() { all } else { 0 }
     }
 

@@ -11,7 +11,7 @@ use super::run::{Counted, Run, current};
 static STARTING: AtomicU32 = AtomicU32::new(0);
 
 /// The run of this process; begins if it has not.
-fn of_process() -> &'static Run {
+fn process_run() -> &'static Run {
     let pid = std::process::id();
     loop {
         if let Some(run) = current().filter(|run| run.is_of_this_process()) {
@@ -31,7 +31,7 @@ fn of_process() -> &'static Run {
 
 /// Begins the calling thread's counting.
 pub fn begin() -> Arc<Counted> {
-    of_process().begin_thread()
+    process_run().begin_thread()
 }
 
 /// Ends a thread's counting: its counts are added to the run's.

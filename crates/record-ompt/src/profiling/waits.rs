@@ -336,12 +336,12 @@ impl Wait {
         blame: &mut Vec<Blame>,
     ) {
         let Some(workers) = workers.filter(|_| ns >= MIN_WAIT_NS) else { return };
-        let of_mine = |context: u32| context != 0 && contexts::may_descend(context, self.context);
+        let is_mine = |context: u32| context != 0 && contexts::may_descend(context, self.context);
         let (mut running, mut last) = (0, (0, 0));
         for account in workers.accounts().filter(|account| !core::ptr::eq(*account, own)) {
             let (runs, ended, ended_at) = account.tasks();
-            running += u64::from(of_mine(runs));
-            if ended_at > last.0 && (since..=until).contains(&ended_at) && of_mine(ended) {
+            running += u64::from(is_mine(runs));
+            if ended_at > last.0 && (since..=until).contains(&ended_at) && is_mine(ended) {
                 last = (ended_at, ended);
             }
         }
@@ -353,7 +353,7 @@ impl Wait {
             // Tasks may have ended meanwhile: each remaining one gets its part.
             for account in workers.accounts().filter(|account| !core::ptr::eq(*account, own)) {
                 let runs = account.tasks().0;
-                if left > 0 && running > 0 && of_mine(runs) {
+                if left > 0 && running > 0 && is_mine(runs) {
                     let part = left / running;
                     blame.push(Blame { place: Some((runs, 0)), ns: part });
                     (left, running) = (left - part, running - 1);

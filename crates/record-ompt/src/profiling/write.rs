@@ -96,7 +96,7 @@ fn describe(run: &Run, name: &str, wall: u64, threads: u64, finished: bool) -> P
     say(key::WORKERS, worker_count::most().to_string());
     say(key::CPUS, run.no_cpu.cpus().to_string());
     say(key::NO_CPU, if run.no_cpu.is_known() { "schedstat" } else { "none" }.to_owned());
-    if let Some(mask) = cpus::Mask::of_process() {
+    if let Some(mask) = cpus::Mask::process_affinity() {
         say(key::CPU_MASK, mask.bytes().iter().map(|byte| format!("{byte:02x}")).collect());
     }
     say(key::CPUS_ONLINE, cpus::online().to_string());

@@ -68,7 +68,7 @@ pub enum Blocking {
 }
 
 impl Blocking {
-    /// Two words, from which [`of_words`](Self::of_words) makes it again.
+    /// Two words, from which [`from_words`](Self::from_words) makes it again.
     #[inline(always)]
     fn to_words(self) -> [u64; 2] {
         let of = |kind: u64, number: c_int, address: usize| {
@@ -89,7 +89,7 @@ impl Blocking {
         }
     }
 
-    fn of_words([kind, address]: [u64; 2]) -> Blocking {
+    fn from_words([kind, address]: [u64; 2]) -> Blocking {
         let (number, address) = (((kind >> 32) as u32).cast_signed(), address as usize);
         match kind & u64::from(u32::MAX) {
             0 => Blocking::Sleep,
@@ -127,7 +127,7 @@ impl OpenCall {
 
     /// The call of these numbers.
     pub fn of(Open { begun, sp, words: [kind, address, pc, fp, lr] }: Open) -> OpenCall {
-        OpenCall { call: Blocking::of_words([kind, address]), begun, place: Place { pc, sp, fp, lr } }
+        OpenCall { call: Blocking::from_words([kind, address]), begun, place: Place { pc, sp, fp, lr } }
     }
 }
 

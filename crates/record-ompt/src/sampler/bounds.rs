@@ -21,9 +21,9 @@ impl Bounds {
     pub const NONE: Bounds = Bounds { low: 0, high: 0 };
 
     /// Bounds of the calling thread's stack. May allocate.
-    pub fn of_this_thread() -> Bounds {
+    pub fn current_thread() -> Bounds {
         // The C library reads a file for those of the first thread, which takes a tenth of a millisecond of each start.
-        if let Some(bounds) = Bounds::of_first_thread().filter(|bounds| bounds.contains(stack_pointer_here()))
+        if let Some(bounds) = Bounds::initial_thread().filter(|bounds| bounds.contains(stack_pointer_here()))
         {
             return bounds;
         }
@@ -41,7 +41,7 @@ impl Bounds {
     }
 
     /// Bounds of the process's initial stack, up to its maximum size; `None` if uncertain.
-    fn of_first_thread() -> Option<Bounds> {
+    fn initial_thread() -> Option<Bounds> {
         /// From programs with a limit no larger than this the kernel keeps other mappings so far away, at least.
         const MAX_STACK_LIMIT: u64 = 64 << 20;
         // SAFETY: the kernel's own string, the path of the program's file; and queries a limit.
@@ -108,10 +108,10 @@ mod tests {
         let (low, high) = stack.split_once(' ').unwrap().0.split_once('-').unwrap();
         let [low, high] = [low, high].map(|digits| u64::from_str_radix(digits, 16).unwrap());
         // Without a result, the stack has no limit, or a large one.
-        if let Some(bounds) = Bounds::of_first_thread() {
+        if let Some(bounds) = Bounds::initial_thread() {
             assert_eq!(bounds.high, high);
             assert!(bounds.low <= low);
         }
-        assert!(Bounds::of_this_thread().contains(stack_pointer_here()));
+        assert!(Bounds::current_thread().contains(stack_pointer_here()));
     }
 }

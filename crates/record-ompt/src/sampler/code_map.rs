@@ -413,8 +413,8 @@ fn stays(module: &MappedModule) -> bool {
     let c_library =
         libc::gnu_get_libc_version as unsafe extern "C" fn() -> *const libc::c_char as usize as u64;
     // SAFETY: no preconditions.
-    let of_kernel = |what| unsafe { libc::getauxval(what) };
-    let [loader, kernels] = [libc::AT_BASE, libc::AT_SYSINFO_EHDR].map(of_kernel);
+    let aux_value = |what| unsafe { libc::getauxval(what) };
+    let [loader, kernels] = [libc::AT_BASE, libc::AT_SYSINFO_EHDR].map(aux_value);
     module.is_program
         || module.stays
         || [own, c_library, loader, kernels].into_iter().any(|address| module.contains(address))

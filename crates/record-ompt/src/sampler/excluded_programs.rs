@@ -51,7 +51,7 @@ pub fn is_here() -> bool {
 /// Whether the program began with a filter that `taskscope record` does not have. Reads a file as the loader did just now.
 fn are_filters_inherited() -> bool {
     let own = std::env::var(attached::FILTERS).ok().and_then(|value| value.parse().ok()).unwrap_or(0);
-    Filters::of_this_thread().is_some_and(|filters| filters.0 > own)
+    Filters::current_thread().is_some_and(|filters| filters.0 > own)
 }
 
 /// Whether the recorder makes no calls any more.

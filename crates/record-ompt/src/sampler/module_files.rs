@@ -125,9 +125,9 @@ fn try_keep(module: &MappedModule) -> io::Result<()> {
 
 fn is_temporary(module: &MappedModule) -> bool {
     let path = module.path.to_bytes();
-    let of_variable = std::env::var_os("TMPDIR").filter(|directory| directory.len() > 1);
+    let temporary = std::env::var_os("TMPDIR").filter(|directory| directory.len() > 1);
     TEMPORARY.iter().any(|directory| path.starts_with(directory))
-        || of_variable.is_some_and(|directory| path.starts_with(directory.as_bytes()))
+        || temporary.is_some_and(|directory| path.starts_with(directory.as_bytes()))
 }
 
 /// Opens a regular file that satisfies `is_it`. Never waits for another process.

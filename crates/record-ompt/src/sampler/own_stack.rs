@@ -171,7 +171,7 @@ mod tests {
         let map = CodeMap::up_to_date();
         own.call(|| {
             sp = stack_pointer_here();
-            frames.walk(map, &mut UnwindCache::default(), registers_here(), Bounds::of_this_thread());
+            frames.walk(map, &mut UnwindCache::default(), registers_here(), Bounds::current_thread());
         });
         let low = own.low as u64 + GUARD as u64;
         assert!((low..low + BYTES as u64).contains(&sp));

@@ -371,7 +371,7 @@ mod tables {
                 return Vec::new();
             }
             let code = code(piece.start, piece.end);
-            let of_call = |(offset, bytes): (usize, &[u8])| {
+            let kept_in_call = |(offset, bytes): (usize, &[u8])| {
                 let (CALL, displacement) = (bytes.first().copied()?, bytes.get(1..)?.first_chunk()?) else {
                     return None;
                 };
@@ -379,7 +379,7 @@ mod tables {
                 let callee = (at + CALL_BYTES).wrapping_add_signed(i32::from_le_bytes(*displacement).into());
                 Some(KeptInCall { piece: number, at, callee, kept })
             };
-            code.windows(CALL_BYTES as usize).enumerate().filter_map(of_call).collect()
+            code.windows(CALL_BYTES as usize).enumerate().filter_map(kept_in_call).collect()
         }
     }
 
@@ -412,7 +412,7 @@ mod tables {
             let bytes = frame.get(at..)?.first_chunk()?;
             Some(u32::from_le_bytes(*bytes) as usize)
         };
-        let (mut found, mut of_signals, mut at) = (Vec::new(), Vec::new(), 0);
+        let (mut found, mut signal_frames, mut at) = (Vec::new(), Vec::new(), 0);
         while let Some((length, id)) = number(at).zip(number(at + 4)).filter(|(length, _)| *length > 4) {
             let end = at + 4 + length;
             if end > frame.len() {
@@ -422,9 +422,11 @@ mod tables {
                 // Its version, and its augmentation, a C string.
                 let content = frame.get(at + 8..end).unwrap_or_default();
                 let says = content.iter().skip(1).take_while(|byte| **byte != 0);
-                of_signals.extend(says.copied().any(|byte| byte == b'S').then_some(at));
+                signal_frames.extend(says.copied().any(|byte| byte == b'S').then_some(at));
             // Begin and length of the code come before its instructions.
-            } else if of_signals.contains(&(at + 4).wrapping_sub(id)) || may_be_unusual(frame, at + 16, end) {
+            } else if signal_frames.contains(&(at + 4).wrapping_sub(id))
+                || may_be_unusual(frame, at + 16, end)
+            {
                 found.push(at);
             }
             at = end;

@@ -254,7 +254,7 @@ mod tests {
     fn a_walk_from_here_reaches_the_threads_first_function() {
         let mut frames = Box::new(StackFrames::new());
         let mut cache = UnwindCache::default();
-        frames.walk(CodeMap::up_to_date(), &mut cache, registers_here(), Bounds::of_this_thread());
+        frames.walk(CodeMap::up_to_date(), &mut cache, registers_here(), Bounds::current_thread());
         assert!(frames.reached_root, "{} frames", frames.count);
         assert!(frames.count > 3);
         for index in 1..frames.count {
@@ -275,7 +275,7 @@ mod tests {
             CodeMap::up_to_date(),
             &mut UnwindCache::default(),
             (entry + 40, registers),
-            Bounds::of_this_thread(),
+            Bounds::current_thread(),
         );
         assert!(frames.reached_root && frames.count == 1, "{} frames", frames.count);
     }
@@ -292,7 +292,7 @@ mod tests {
             }
             core::hint::black_box(at_depth(depth - 1, measure)) + 1
         }
-        let (map, bounds) = (CodeMap::up_to_date(), Bounds::of_this_thread());
+        let (map, bounds) = (CodeMap::up_to_date(), Bounds::current_thread());
         let mut frames = Box::new(StackFrames::new());
         let mut times = [Vec::new(), Vec::new()];
         let mut measure = || {

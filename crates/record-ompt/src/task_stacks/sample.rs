@@ -133,9 +133,9 @@ pub unsafe fn take_sample(recording: &mut InHandler, context: *const libc::ucont
     if let Some(counted) = &sampler.counted {
         // SAFETY: unless a callback is running, the thread's state is consistent.
         let follower = if in_callback { None } else { unsafe { (*thread).profile.as_deref() } };
-        let of_region = || follower.and_then(|follower| follower.context_of(level.region));
+        let region_context = || follower.and_then(|follower| follower.context_of(level.region));
         let context = match level.task {
-            0 => of_region().unwrap_or_else(|| regions::context(level.region)),
+            0 => region_context().unwrap_or_else(|| regions::context(level.region)),
             task => task,
         };
         // Its level extends to the end of the walk, which was not the root.

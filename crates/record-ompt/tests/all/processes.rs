@@ -114,7 +114,7 @@ fn a_forked_child_writes_streams_of_its_own() {
         let processes = trace.processes();
         assert_eq!(processes.len(), 2);
         let tasks: Vec<usize> =
-            processes.iter().map(|pid| trace.of_process(*pid).count(p::TASK_END)).collect();
+            processes.iter().map(|pid| trace.process_trace(*pid).count(p::TASK_END)).collect();
         // The parent's 30 before and 30 after the fork, and the child's 30.
         assert_eq!(tasks.iter().sum::<usize>(), 90, "{tasks:?}");
         assert!(tasks.contains(&30) && tasks.contains(&60));

@@ -513,10 +513,10 @@ fn forked_children_leave_their_profiles() {
     for (profile, _) in &profiles {
         assert_eq!(profile.processes[0][key::FINISHED], "yes");
         assert_eq!(profile.processes[0][key::WORKERS], "2", "its own ones");
-        let of_process = profile.tree.total(Metric::REGIONS);
-        regions.push(of_process);
+        let process_regions = profile.tree.total(Metric::REGIONS);
+        regions.push(process_regions);
         // The parent has had a region before the fork.
-        assert_blamed(profile, Marker::JoinBarrier, of_process * 54 * MS);
+        assert_blamed(profile, Marker::JoinBarrier, process_regions * 54 * MS);
         assert_eq!(sum(profile, Metric::shared(Marker::Idle), "tail"), 60 * MS, "beside the last work");
     }
     regions.sort_unstable();

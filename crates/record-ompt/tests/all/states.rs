@@ -102,8 +102,8 @@ impl Truth {
 
     /// Known time of this thread in `begin..end`.
     fn overlap(&self, thread: i64, begin: u64, end: u64) -> u64 {
-        let of_thread = self.0.iter().filter(|(_, known, ..)| *known == thread);
-        of_thread.map(|(.., from, to)| end.min(*to).saturating_sub(begin.max(*from))).sum()
+        let thread_rows = self.0.iter().filter(|(_, known, ..)| *known == thread);
+        thread_rows.map(|(.., from, to)| end.min(*to).saturating_sub(begin.max(*from))).sum()
     }
 }
 
@@ -261,11 +261,11 @@ fn check(compiler: Compiler, mode: &str, state: &str, flags: &[&str]) {
         assert!(coarse.keys().all(|name| spans.get(name).is_some_and(|ns| *ns > 0)), "{coarse:?} {spans:?}");
         return;
     }
-    let of_samples = worst(&fine, &samples);
-    assert!(of_samples.0 <= TOLERANCE, "{mode} ({compiler:?}): {of_samples:?}: {fine:?} {samples:?}");
+    let sample_error = worst(&fine, &samples);
+    assert!(sample_error.0 <= TOLERANCE, "{mode} ({compiler:?}): {sample_error:?}: {fine:?} {samples:?}");
     if !has_no_state(mode) {
-        let of_trace = worst(&coarse, &spans);
-        assert!(of_trace.0 <= TOLERANCE, "{mode} ({compiler:?}): {of_trace:?}: {coarse:?} {spans:?}");
+        let trace_error = worst(&coarse, &spans);
+        assert!(trace_error.0 <= TOLERANCE, "{mode} ({compiler:?}): {trace_error:?}: {coarse:?} {spans:?}");
     }
 }
 

@@ -56,7 +56,7 @@ fn children_are_sampled_on_their_own() {
         let processes = trace.processes();
         assert_eq!(processes.len(), 4, "the parent and three children");
         for process in processes {
-            let part = trace.of_process(process);
+            let part = trace.process_trace(process);
             assert!(all(&part).count() > 10, "{} samples", all(&part).count());
             assert!(states(&part).contains(&state::WORK_PARALLEL));
         }
@@ -113,8 +113,8 @@ fn with_tools_disabled_a_program_is_sampled_as_one_without_openmp() {
     assert_eq!(trace.count(omp::REGION_BEGIN), 0);
     assert!(states(&trace).is_subset(&BTreeSet::from([state::NO_OPENMP, state::OVERHEAD])));
     // Code that the runtime calls is the program's, too, as none of its calls is known.
-    let of_user = all(&trace).filter(|s| s.number("flags") as u32 & flag::IN_RUNTIME == 0).count();
-    assert!(of_user * 10 >= all(&trace).count() * 8, "{of_user} of {}", all(&trace).count());
+    let in_user_code = all(&trace).filter(|s| s.number("flags") as u32 & flag::IN_RUNTIME == 0).count();
+    assert!(in_user_code * 10 >= all(&trace).count() * 8, "{in_user_code} of {}", all(&trace).count());
     // Without samples nothing is left.
     let Some(mut run) = sampled(Compiler::Clang, &["work", "20"]) else { return };
     run.command.env_remove("TASKSCOPE_SAMPLE");
@@ -225,11 +225,16 @@ fn a_signal_from_outside_pauses_and_starts() {
     std::fs::remove_dir_all(run.directory()).unwrap();
     trace.assert_sound();
     assert_eq!(trace.count(omp::REGION_BEGIN), 2, "the first and the third");
-    let mut of_phase = [0; 4];
+    let mut samples_per_phase = [0; 4];
     for sample in all(&trace).filter(|s| s.number("state") as u32 == state::WORK_PARALLEL) {
-        of_phase[times.iter().rposition(|time| *time <= sample.at).unwrap()] += 1;
+        samples_per_phase[times.iter().rposition(|time| *time <= sample.at).unwrap()] += 1;
     }
-    assert!(of_phase[0] > 5 && of_phase[2] > 5 && of_phase[1] + of_phase[3] <= 2, "{of_phase:?}");
+    assert!(
+        samples_per_phase[0] > 5
+            && samples_per_phase[2] > 5
+            && samples_per_phase[1] + samples_per_phase[3] <= 2,
+        "{samples_per_phase:?}"
+    );
 }
 
 #[test]

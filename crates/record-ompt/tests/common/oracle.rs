@@ -36,7 +36,7 @@ impl Trace {
     /// Panics at the first fault of a finished trace.
     pub fn assert_sound(&self) {
         for pid in self.processes() {
-            self.of_process(pid).assert_process_sound();
+            self.process_trace(pid).assert_process_sound();
         }
     }
 

@@ -196,7 +196,7 @@ impl Trace {
     }
 
     /// Only the streams of one process.
-    pub fn of_process(&self, pid: i64) -> Trace {
+    pub fn process_trace(&self, pid: i64) -> Trace {
         let mut streams = self.streams.clone();
         streams.retain(|stream| stream.metadata["ovni"]["pid"] == pid);
         Trace { streams }

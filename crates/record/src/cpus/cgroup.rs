@@ -38,11 +38,11 @@ struct Level {
 
 impl Cgroups {
     /// The calling process's groups that limit CPUs; none if the kernel or a container hides them.
-    pub fn of_process() -> Cgroups {
-        Cgroups::of_controller("cpu")
+    pub fn calling_process() -> Cgroups {
+        Cgroups::from_controller("cpu")
     }
 
-    fn of_controller(controller: &str) -> Cgroups {
+    fn from_controller(controller: &str) -> Cgroups {
         let text = |path| fs::read_to_string(path).unwrap_or_default();
         Cgroups::find(controller, &text("/proc/self/cgroup"), &text("/proc/self/mountinfo"))
     }
@@ -110,7 +110,7 @@ impl Cgroups {
 
 /// Number of further processes and threads that the control groups allow the calling process; `None` without a limit.
 pub fn room_for_tasks() -> Option<u64> {
-    Cgroups::of_controller("pids").room_for_tasks()
+    Cgroups::from_controller("pids").room_for_tasks()
 }
 
 /// Root and mount point of a line of `mountinfo` that is about control groups: those of a controller of version 1, or version 2.

@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn the_process_uses_part_of_its_cpus_time() {
-        let Some(before) = CpuTime::of(&Mask::of_process().unwrap()) else {
+        let Some(before) = CpuTime::of(&Mask::process_affinity().unwrap()) else {
             println!("skipped: no /proc/stat here");
             return;
         };
@@ -106,7 +106,7 @@ mod tests {
         while own_ns().unwrap() < before.own_ns + 1_000_000 {
             sum = std::hint::black_box(sum + 1);
         }
-        let after = CpuTime::of(&Mask::of_process().unwrap()).unwrap();
+        let after = CpuTime::of(&Mask::process_affinity().unwrap()).unwrap();
         assert!(after.own_ns > before.own_ns && after.busy_ns >= before.busy_ns);
     }
 }

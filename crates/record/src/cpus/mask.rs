@@ -11,7 +11,7 @@ const MAX_BYTES: usize = 64 << 10;
 
 impl Mask {
     /// The CPUs that a thread may use; `os_tid` 0 is the calling thread. `None` if the thread is gone.
-    pub fn of_thread(os_tid: i32) -> Option<Mask> {
+    pub fn thread_affinity(os_tid: i32) -> Option<Mask> {
         let mut bytes = FIRST_BYTES;
         loop {
             let mut words = vec![0_u64; bytes / size_of::<u64>()];
@@ -30,9 +30,9 @@ impl Mask {
     }
 
     /// The CPUs that the process may use: of the calling thread and of the initial one, as either may be bound.
-    pub fn of_process() -> Option<Mask> {
-        let initial = Mask::of_thread(std::process::id().cast_signed());
-        let calling = Mask::of_thread(0);
+    pub fn process_affinity() -> Option<Mask> {
+        let initial = Mask::thread_affinity(std::process::id().cast_signed());
+        let calling = Mask::thread_affinity(0);
         match (initial, calling) {
             (Some(initial), Some(calling)) => Some(initial.union(&calling)),
             (initial, calling) => initial.or(calling),
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_bound_thread_does_not_narrow_its_process() {
-        let all = Mask::of_process().unwrap();
+        let all = Mask::process_affinity().unwrap();
         let first = all.cpus().next().unwrap();
         let bound = std::thread::spawn(move || {
             // SAFETY: plain memory of the right type, and a CPU below its size.
@@ -99,11 +99,11 @@ mod tests {
                 libc::CPU_SET(first, &mut one);
                 libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &one);
             }
-            (Mask::of_thread(0), Mask::of_process())
+            (Mask::thread_affinity(0), Mask::process_affinity())
         });
         let (own, process) = bound.join().unwrap();
         assert_eq!(own.unwrap().cpus().collect::<Vec<_>>(), [first]);
         assert_eq!(process.unwrap(), all);
-        assert_eq!(Mask::of_thread(i32::MAX), None);
+        assert_eq!(Mask::thread_affinity(i32::MAX), None);
     }
 }

@@ -43,10 +43,10 @@ pub fn task_type_id(name: &str) -> (u32, bool) {
 
 fn number_of(name: &str, list: impl Fn(&mut Names) -> &mut Vec<String>) -> u32 {
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-    let of_kind = list(&mut names);
-    let index = of_kind.iter().position(|known| known == name).unwrap_or_else(|| {
-        of_kind.push(name.to_owned());
-        of_kind.len() - 1
+    let kind_names = list(&mut names);
+    let index = kind_names.iter().position(|known| known == name).unwrap_or_else(|| {
+        kind_names.push(name.to_owned());
+        kind_names.len() - 1
     });
     process::set_ovni_member("mark", marks(&names));
     index as u32 + 1

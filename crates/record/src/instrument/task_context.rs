@@ -38,7 +38,7 @@ impl TaskKind {
     #[inline(always)]
     pub fn create(&'static self) -> TaskContext {
         match self.site.number(|| register(&meaning(self.name, self.file, self.line))) {
-            Some(kind) => TaskContext::of_kind(kind),
+            Some(kind) => TaskContext::with_kind(kind),
             None => TaskContext(0),
         }
     }
@@ -55,7 +55,7 @@ fn meaning<'a>(name: &'a str, file: &'a str, line: u32) -> Meaning<'a> {
     }
 }
 
-/// The number of a kind that is known only while the program runs, for [`TaskContext::of_kind`]; `None`
+/// The number of a kind that is known only while the program runs, for [`TaskContext::with_kind`]; `None`
 /// while it is off.
 pub fn task_kind(name: &str, file: &str, line: u32) -> Option<u32> {
     super::site::number_if_on(register(&meaning(name, file, line)))
@@ -77,7 +77,7 @@ pub struct TaskContext(u64);
 impl TaskContext {
     /// Creates a task of a kind returned by [`task_kind`].
     #[inline(always)]
-    pub fn of_kind(kind: u32) -> TaskContext {
+    pub fn with_kind(kind: u32) -> TaskContext {
         if !IS_COMPILED_IN {
             return TaskContext(0);
         }

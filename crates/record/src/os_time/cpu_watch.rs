@@ -67,7 +67,7 @@ impl CpuWatch {
     }
 
     fn look_at_thread(&mut self, os_tid: i32, tid: i64) {
-        let Some(mask) = Mask::of_thread(os_tid) else { return };
+        let Some(mask) = Mask::thread_affinity(os_tid) else { return };
         let new = ThreadMask { tid, mask, at: clock::kernel_ns(), stored: false };
         match self.threads.iter_mut().find(|thread| thread.tid == tid) {
             Some(known) if known.mask != new.mask => *known = new,
@@ -87,7 +87,7 @@ impl CpuWatch {
         {
             self.found(system::CPUS, &[&online().to_le_bytes(), mask.bytes()]);
         }
-        let cgroups = self.cgroups.get_or_insert_with(Cgroups::of_process);
+        let cgroups = self.cgroups.get_or_insert_with(Cgroups::calling_process);
         let (quota, throttled) = (cgroups.quota(), cgroups.throttled());
         let before = clock::kernel_ns();
         let time = self.mask.as_ref().and_then(CpuTime::of);

@@ -69,7 +69,7 @@ pub fn sees_context_switches() -> bool {
 
 /// Begins to watch the calling thread, a housekeeping thread, for stops of the process, by the method that the environment names.
 pub fn watch_stops() -> Stops {
-    Stops::of_calling_thread(Mode::from_environment() != Mode::Periods)
+    Stops::watch_calling_thread(Mode::from_environment() != Mode::Periods)
 }
 
 /// Between two readings of sums.
@@ -311,7 +311,7 @@ impl OsTime {
         let own = OwnThread::begin();
         let _present = self.leaver.present();
         self.leaver.set_opening(true);
-        let mut stops = Stops::of_calling_thread(self.mode != Mode::Periods);
+        let mut stops = Stops::watch_calling_thread(self.mode != Mode::Periods);
         self.leaver.set_opening(false);
         let mut state = self.state();
         if !state.ended && !state.gives_way {

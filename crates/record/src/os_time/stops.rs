@@ -42,7 +42,7 @@ struct Nap {
 
 impl Stops {
     /// Begins to watch the calling thread, by `switches` if they are wanted and visible.
-    pub(super) fn of_calling_thread(switches: bool) -> Stops {
+    pub(super) fn watch_calling_thread(switches: bool) -> Stops {
         let own = crate::os_thread::os_tid();
         Stops {
             switches: switches.then(|| Switches::of(own, None)).flatten(),
@@ -127,9 +127,9 @@ mod tests {
             blocked(41, 50, 0),
             blocked(50, 60, 0),
         ];
-        let of_nap = [ms(9), ms(61)];
-        assert_eq!(imposed(&seen, of_nap).collect::<Vec<_>>(), [[ms(20), ms(35)], [ms(50), ms(60)]]);
-        assert_eq!(imposed(&seen[..2], of_nap).count(), 0);
+        let nap_range = [ms(9), ms(61)];
+        assert_eq!(imposed(&seen, nap_range).collect::<Vec<_>>(), [[ms(20), ms(35)], [ms(50), ms(60)]]);
+        assert_eq!(imposed(&seen[..2], nap_range).count(), 0);
         // The nap ended before the second one began: a wait for a lock.
         assert_eq!(imposed(&seen[..3], [ms(9), ms(20)]).count(), 0);
     }

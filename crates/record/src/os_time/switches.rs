@@ -508,11 +508,11 @@ mod tests {
             pin();
             // The rival publishes its own time on the CPU, until it is no longer wanted.
             let (used, is_wanted) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(true)));
-            let of_rival = (used.clone(), is_wanted.clone());
+            let rival_state = (used.clone(), is_wanted.clone());
             let rival = std::thread::spawn(move || {
                 pin();
-                while of_rival.1.load(Relaxed) {
-                    of_rival.0.store(own_cpu_ns(), Relaxed);
+                while rival_state.1.load(Relaxed) {
+                    rival_state.0.store(own_cpu_ns(), Relaxed);
                 }
             });
             while used.load(Relaxed) == 0 {

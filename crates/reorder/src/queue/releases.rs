@@ -188,8 +188,8 @@ impl Queue {
                 && !self.pages.is_over(seq)
                 && self.pages.slot(seq, store).is_ok_and(|slot| slot.is_open() && slot.start == bound);
             if holds {
-                let of_heap = (bound, seq);
-                lowest = Some(lowest.map_or(of_heap, |known: (u64, u64)| known.min(of_heap)));
+                let heap_key = (bound, seq);
+                lowest = Some(lowest.map_or(heap_key, |known: (u64, u64)| known.min(heap_key)));
                 break;
             }
             bounds.heap.pop();

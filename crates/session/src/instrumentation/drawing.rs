@@ -164,20 +164,20 @@ impl<'a> Drawing<'a> {
         let (trace, names, kinds, name) = (self.trace, self.names, &self.kinds, self.name);
         let several = names.processes.iter().any(|process| *process > 0);
         self.lanes.entry(lane).or_insert_with(|| {
-            let of_stream = |stream: usize| {
+            let pid_and_tid = |stream: usize| {
                 let stream = trace.streams().get(stream);
                 (stream.and_then(|s| s.pid()).unwrap_or(0), stream.and_then(|s| s.tid()).unwrap_or(0))
             };
             let (pid, label) = match lane {
                 Lane::Thread(thread) => {
-                    let (pid, tid) = of_stream(thread as usize);
+                    let (pid, tid) = pid_and_tid(thread as usize);
                     (pid, format!("thread {tid}"))
                 }
                 Lane::Task { process, task } => {
                     let first = names.processes.iter().position(|of| *of == process).unwrap_or(0);
                     let kind = kinds.get(&(process, task));
                     let kind = kind.map(|kind| names.name(process, Space::Kind, u64::from(*kind)));
-                    (of_stream(first).0, format!("{} {task}", kind.as_deref().unwrap_or("task")))
+                    (pid_and_tid(first).0, format!("{} {task}", kind.as_deref().unwrap_or("task")))
                 }
             };
             let label = if several { format!("{pid}: {label}") } else { label };

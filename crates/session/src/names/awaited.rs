@@ -48,8 +48,8 @@ pub const fn kind_of_awaited(wait_kind: u32) -> &'static str {
     }
 }
 
-/// The name of an awaited object without its kind; `None` of a kind that has none. `of_memory` returns the name of an address.
-pub fn name_of_awaited(wait_kind: u32, number: u64, of_memory: impl FnOnce() -> String) -> Option<String> {
+/// The name of an awaited object without its kind; `None` of a kind that has none. `memory_name` returns the name of an address.
+pub fn name_of_awaited(wait_kind: u32, number: u64, memory_name: impl FnOnce() -> String) -> Option<String> {
     match wait_kind {
         kind::SLEEP | kind::SEVERAL | kind::PROCESS => None,
         kind::GIL => Some("GIL".to_owned()),
@@ -59,7 +59,7 @@ pub fn name_of_awaited(wait_kind: u32, number: u64, of_memory: impl FnOnce() -> 
         kind::EVENT | kind::TIMER | kind::FILE | kind::TERMINAL | kind::DESCRIPTOR | kind::FILE_LOCK => {
             Some(format!("descriptor {number}"))
         }
-        _ => Some(of_memory()),
+        _ => Some(memory_name()),
     }
 }
 

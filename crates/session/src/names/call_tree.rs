@@ -47,7 +47,7 @@ pub fn name_call_paths(profile: &Profile, kept: KeptModules) -> (CallTree, Vec<M
         regions: FxHashMap::default(),
         above_python: nodes_above_python(profile),
         callers: profile.tree.ids().map(|node| profile.tree.parent(node)).collect(),
-        tree: CallTree::of_run(profile),
+        tree: CallTree::without_paths(profile),
         missing: BTreeSet::new(),
     };
     for node in profile.tree.ids() {

@@ -62,15 +62,15 @@ impl Places {
     fn outermost(&self, execution: &Execution, thread: ThreadIndex) -> Option<CodePlace> {
         let samples = &execution.samples;
         let path = samples.first_path_of(thread).and_then(|path| samples.paths.get(path.index()));
-        let of_path = path.and_then(|path| {
+        let path_caller = path.and_then(|path| {
             path.addresses
                 .iter()
                 .rev()
                 .find_map(|address| self.outermost_of_program(path.process, path.at, *address))
         });
-        of_path.or_else(|| {
+        path_caller.or_else(|| {
             let process = execution.threads.get(thread.index())?.process;
-            let rows = samples.of_thread(thread, 0, u64::MAX);
+            let rows = samples.thread_samples(thread, 0, u64::MAX);
             rows.iter().take(SEARCHED_SAMPLES).find_map(|sample| {
                 // The interrupted instruction is no return address.
                 let callers = samples.frames(sample).get(1..).unwrap_or_default();

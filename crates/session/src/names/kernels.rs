@@ -23,23 +23,23 @@ pub fn labels(execution: &Execution) -> FxHashMap<SiteIndex, String> {
     if !types.iter().any(|row| label_of(&row.label).is_some()) {
         return FxHashMap::default();
     }
-    let of_regions: Vec<Option<&str>> =
+    let region_labels: Vec<Option<&str>> =
         execution.regions.iter().map(|region| label_of_region(execution, region)).collect();
-    let mut of_sites: FxHashMap<SiteIndex, Option<&str>> = FxHashMap::default();
+    let mut label_by_site: FxHashMap<SiteIndex, Option<&str>> = FxHashMap::default();
     let mut add = |site: SiteIndex, label| {
-        let known = of_sites.entry(site).or_insert(label);
+        let known = label_by_site.entry(site).or_insert(label);
         if *known != label {
             *known = None;
         }
     };
-    for (region, label) in execution.regions.iter().zip(&of_regions) {
+    for (region, label) in execution.regions.iter().zip(&region_labels) {
         add(region.site, *label);
     }
     for work in &execution.works {
-        let label = of_regions.get(work.region.index()).copied().flatten();
+        let label = region_labels.get(work.region.index()).copied().flatten();
         add(execution.catalog.type_site(work.ty), label);
     }
-    let labelled = of_sites.into_iter().filter(|(site, _)| site.is_some());
+    let labelled = label_by_site.into_iter().filter(|(site, _)| site.is_some());
     labelled.filter_map(|(site, label)| Some((site, label?.to_owned()))).collect()
 }
 

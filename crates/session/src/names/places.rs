@@ -34,11 +34,11 @@ pub struct Places {
 impl Places {
     /// The places of an execution.
     pub fn of(execution: &Execution) -> Places {
-        Places::of_catalog(&execution.catalog).with_calls_of(execution)
+        Places::from_catalog(&execution.catalog).with_calls_of(execution)
     }
 
     /// Places without knowledge of lock acquisitions.
-    pub(crate) fn of_catalog(catalog: &Catalog) -> Places {
+    pub(crate) fn from_catalog(catalog: &Catalog) -> Places {
         Places {
             catalog: catalog.clone(),
             kept: KeptModules::default(),

@@ -113,12 +113,12 @@ fn expect_sizes(
     interpreter: &mut Interpreter,
 ) {
     // An event changes its thread's section at most once, with rare exceptions. A thread may have several streams.
-    let mut of_threads: BTreeMap<ThreadIndex, u64> = BTreeMap::new();
+    let mut events_per_thread: BTreeMap<ThreadIndex, u64> = BTreeMap::new();
     for (stream, thread) in trace.streams().iter().zip(&threads.threads) {
-        let events = of_threads.entry(*thread).or_default();
+        let events = events_per_thread.entry(*thread).or_default();
         *events = events.saturating_add(stream.event_count());
     }
-    for (thread, events) in of_threads {
+    for (thread, events) in events_per_thread {
         builder.expect_sections(thread, events);
     }
     let tasks = trace.event_count() / EVENTS_OF_TASK;
@@ -204,8 +204,8 @@ fn finish(trace: &Trace, threads: &Threads, builder: ExecutionBuilder) -> (Execu
     let mut places = None;
     let execution = builder.finish_doubting(
         |catalog| {
-            let kept = KeptModules::of_trace(trace.root());
-            places.insert(Places::of_catalog(catalog).with_kept(kept)).joined()
+            let kept = KeptModules::in_trace(trace.root());
+            places.insert(Places::from_catalog(catalog).with_kept(kept)).joined()
         },
         |execution| uncertain::uncertain_parts(trace, &threads.threads, execution),
     );

@@ -63,8 +63,8 @@ impl<'a> ModelPlayer<'a> {
                 first: u64::MAX,
                 last: 0,
             };
-        let of_streams = threads.threads.iter().zip(&threads.recorders);
-        let streams = threads.shared().into_iter().zip(of_streams).map(played).collect();
+        let streams_with_recorders = threads.threads.iter().zip(&threads.recorders);
+        let streams = threads.shared().into_iter().zip(streams_with_recorders).map(played).collect();
         let (events_per_model, clocks_too_far) = ([0; 256], 0);
         ModelPlayer {
             builder,

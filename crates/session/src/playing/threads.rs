@@ -41,8 +41,8 @@ impl Threads {
             (0..trace.streams().len()).map(|stream| selected.part_of(stream)).collect();
         for loom in &self.looms_of_cpus {
             let own = || trace.streams().iter().map(|stream| stream.loom().unwrap_or_default() == *loom);
-            let of_loom = |part| own().zip(&parts).any(|(own, other)| own && *other == part);
-            if of_loom(Part::Whole) && of_loom(Part::Others) {
+            let loom_has = |part| own().zip(&parts).any(|(own, other)| own && *other == part);
+            if loom_has(Part::Whole) && loom_has(Part::Others) {
                 let own = own().zip(&mut parts).filter(|(own, part)| *own && **part == Part::Others);
                 own.for_each(|(_, part)| *part = Part::Passing);
             }

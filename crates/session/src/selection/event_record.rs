@@ -58,8 +58,8 @@ fn kind_of_field(name: &str) -> Option<Kind> {
         _ => {}
     }
     // Fields of one name may differ from event to event.
-    let of_payloads = models::MODELS.iter().flat_map(|model| model.events).flat_map(|event| event.fields);
-    let kinds = of_payloads.filter(|known| known.name == name).map(|known| match known.ty.numbers() {
+    let payload_fields = models::MODELS.iter().flat_map(|model| model.events).flat_map(|event| event.fields);
+    let kinds = payload_fields.filter(|known| known.name == name).map(|known| match known.ty.numbers() {
         Some(numbers) if known.may_be_nanos() => Kind::Time(numbers),
         Some(numbers) => Kind::Number(numbers),
         None => Kind::Text,

@@ -10,7 +10,7 @@ pub(super) fn add_open_waits(trace: &Trace, threads: &[ThreadIndex], execution: 
     for (stream, thread) in trace.streams().iter().zip(threads) {
         let times = stream.asleep_since_ns().zip(stream.alive_until_ns());
         let Some(((since, until), (kind, id))) = times.zip(stream.asleep_in()) else { continue };
-        let ended = execution.thread_waits.of_thread(*thread, 0, u64::MAX).last().map_or(0, |wait| wait.end);
+        let ended = execution.thread_waits.waits_of(*thread, 0, u64::MAX).last().map_or(0, |wait| wait.end);
         let (start, end) = (u64::try_from(since).unwrap_or(0).max(ended), u64::try_from(until).unwrap_or(0));
         if start >= end {
             continue;

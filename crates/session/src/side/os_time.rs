@@ -46,8 +46,10 @@ pub(crate) fn add_os_times(
 ) -> KnownTimes {
     let mut final_times = KnownTimes::default();
     let by_id = threads_by_id(execution);
-    let of_kind = trace.locations().iter().filter(|location| location.metadata["kind"] == "os-time");
-    let mut locations: Vec<(&Location, Read)> = of_kind.map(|location| (location, read(location))).collect();
+    let os_time_locations =
+        trace.locations().iter().filter(|location| location.metadata["kind"] == "os-time");
+    let mut locations: Vec<(&Location, Read)> =
+        os_time_locations.map(|location| (location, read(location))).collect();
     // Of two recorders of a process, the one with known times goes first.
     locations.sort_by_key(|(_, read)| !read.is_final());
     for (location, read) in locations {
@@ -57,8 +59,8 @@ pub(crate) fn add_os_times(
         let (mut threads, mut watched) = (Vec::new(), Vec::new());
         let process = process_of(processes, location);
         for (tid, mut own) in rows {
-            let of_id = process.and_then(|process| by_id.get(&(process, tid as i64)));
-            if let Some(thread) = of_id.and_then(|threads| find(execution, threads)) {
+            let threads_with_id = process.and_then(|process| by_id.get(&(process, tid as i64)));
+            if let Some(thread) = threads_with_id.and_then(|threads| find(execution, threads)) {
                 let (known, taken) = (own.known, std::mem::take(&mut own.taken));
                 if known.is_some() {
                     final_times.add(thread, taken);

@@ -39,7 +39,7 @@ fn paraver_has_every_section_and_arrow_in_order_on_declared_rows() {
             let threads = applications[application as usize - 1][task as usize - 1];
             assert!((1..=threads).contains(&thread) && (1..=cpus).contains(&cpu), "{row:?} in {header}");
         };
-        let (mut counts, mut ns, mut last, mut of_program) = ([0u64; 4], 0, (0, 0), 0);
+        let (mut counts, mut ns, mut last, mut program_ns) = ([0u64; 4], 0, (0, 0), 0);
         let mut types = BTreeSet::new();
         let mut open: BTreeMap<(Vec<u64>, u64), u64> = BTreeMap::new();
         for line in body.lines() {
@@ -52,7 +52,7 @@ fn paraver_has_every_section_and_arrow_in_order_on_declared_rows() {
             match record[0] {
                 1 => {
                     ns += record[6] - at;
-                    of_program += if record[2] == 1 { record[6] - at } else { 0 };
+                    program_ns += if record[2] == 1 { record[6] - at } else { 0 };
                 }
                 2 => {
                     assert!(record.len().is_multiple_of(2) && record.len() > 6, "{line}");
@@ -70,9 +70,9 @@ fn paraver_has_every_section_and_arrow_in_order_on_declared_rows() {
         assert_eq!(ns, sums.ns.values().sum::<u64>() - beside(timeline, sums), "{name}");
         let threads =
             timeline.lanes().iter().zip(0..).filter(|(lane, _)| matches!(lane.kind, LaneKind::Thread(_)));
-        let of_threads: u64 = threads.filter_map(|(_, number)| sums.ns.get(&number)).sum();
-        if of_threads > 0 {
-            assert_eq!(of_program, of_threads, "{name}: the program is the first application");
+        let threads_ns: u64 = threads.filter_map(|(_, number)| sums.ns.get(&number)).sum();
+        if threads_ns > 0 {
+            assert_eq!(program_ns, threads_ns, "{name}: the program is the first application");
         }
         assert_eq!((counts[0], counts[3]), (0, sums.arrows), "{name}");
         let is_open = |((_, ty), value): &(&(Vec<u64>, u64), &u64)| **value != 0 && *ty < 9_500_100;
@@ -96,7 +96,7 @@ fn paraver_has_numbers_of_extrae_and_nanos() {
         timeline.play(&mut export).unwrap();
         String::from_utf8(export.into_inner()["trace.pcf"].clone()).unwrap()
     };
-    let of_mpi = types("traces/pic");
+    let mpi_types = types("traces/pic");
     for text in [
         "60000023   Executed OpenMP task function\n",
         "send_task [task at pic.c:170]\n",
@@ -109,7 +109,7 @@ fn paraver_has_numbers_of_extrae_and_nanos() {
         "\n1     Running\n",
         "\n1     {0,0,255}\n",
     ] {
-        assert!(of_mpi.contains(text), "{text} is not in {of_mpi}");
+        assert!(mpi_types.contains(text), "{text} is not in {mpi_types}");
     }
 }
 

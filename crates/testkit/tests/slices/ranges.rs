@@ -42,11 +42,11 @@ fn a_slice_equals_the_range_of_the_whole() {
 
         let emulated = emulate(part.path(), output.path(), MachineOptions::default());
         assert!(emulated.verdict.accepts(Judge::Ovni { lint: true }), "{:?}", emulated.violations);
-        let of_part = records(output.path(), first_clock(part.path()), clocks);
+        let part_rows = records(output.path(), first_clock(part.path()), clocks);
         emulate(whole.path(), output.path(), MachineOptions::default());
-        let of_whole = records(output.path(), first_clock(whole.path()), clocks);
-        assert!(of_whole.len() > 100);
-        assert_eq!(of_part, of_whole, "{runtime:?}");
+        let whole_rows = records(output.path(), first_clock(whole.path()), clocks);
+        assert!(whole_rows.len() > 100);
+        assert_eq!(part_rows, whole_rows, "{runtime:?}");
     }
 }
 
@@ -85,10 +85,10 @@ fn cpus_rest_in_a_slice_as_in_the_whole() {
         }
         values.into_iter().collect()
     };
-    let of_whole = shown(whole.path());
-    let resting = of_whole.iter().filter(|(place, value)| place.ends_with("type 16") && value == "101");
-    assert_eq!(resting.count(), 3, "{of_whole:?}");
-    assert_eq!(shown(part.path()), of_whole);
+    let whole_rows = shown(whole.path());
+    let resting = whole_rows.iter().filter(|(place, value)| place.ends_with("type 16") && value == "101");
+    assert_eq!(resting.count(), 3, "{whole_rows:?}");
+    assert_eq!(shown(part.path()), whole_rows);
 }
 
 #[test]
@@ -194,9 +194,9 @@ fn a_slice_has_the_counters_from_before() {
         let part = tempfile::tempdir().unwrap();
         let clocks = Some((2000, 2400));
         slice(root.path(), part.path(), &Slice { clocks, threads: threads.clone(), ..Slice::default() });
-        let of_part = values(part.path());
-        assert!(of_part.iter().any(|row| row.ends_with(":8")), "{threads:?}: {of_part:?}");
-        assert_eq!(of_part.iter().any(|row| row.ends_with(":7")), threads.is_empty(), "{of_part:?}");
+        let part_rows = values(part.path());
+        assert!(part_rows.iter().any(|row| row.ends_with(":8")), "{threads:?}: {part_rows:?}");
+        assert_eq!(part_rows.iter().any(|row| row.ends_with(":7")), threads.is_empty(), "{part_rows:?}");
     }
 }
 

@@ -66,11 +66,12 @@ impl<'a> Capacity<'a> {
         };
         let has_cpus = |stream: &&Stream| stream.metadata.loom_cpus.iter().flatten().next().is_some();
         let with_cpus: FxHashSet<_> = streams.iter().filter(has_cpus).map(Stream::loom).collect();
-        let of_cpus: FxHashSet<_> = (streams.iter().filter(requires_cpus).map(Stream::loom))
+        let cpu_looms: FxHashSet<_> = (streams.iter().filter(requires_cpus).map(Stream::loom))
             .filter(|loom| with_cpus.contains(loom))
             .collect();
-        let unit =
-            |stream: &'a Stream| (stream.loom(), stream.pid().filter(|_| !of_cpus.contains(&stream.loom())));
+        let unit = |stream: &'a Stream| {
+            (stream.loom(), stream.pid().filter(|_| !cpu_looms.contains(&stream.loom())))
+        };
         let lives = (streams.iter().zip(seen))
             .map(|(stream, seen)| seen.as_ref().and(stream.first_clock_ns()).zip(stream.last_clock_ns()))
             .collect();

@@ -46,15 +46,15 @@ impl<'a> Known<'a> {
         let (Some(all), (Some(loom), Some(pid))) = (self.all, process) else {
             return KnownOfProcess::default();
         };
-        let of_pid = || all.rows.iter().filter(move |row| row.pid == Some(pid));
+        let process_rows = || all.rows.iter().filter(move |row| row.pid == Some(pid));
         // Several recorders of one process may name its loom differently.
-        let others: FxHashSet<&str> = of_pid().map(|row| &*row.loom).collect();
+        let others: FxHashSet<&str> = process_rows().map(|row| &*row.loom).collect();
         let loom = match others.get(loom) {
             Some(_) => others.get(loom),
             None => others.iter().next().filter(|_| others.len() == 1),
         };
         let Some(loom) = loom.copied() else { return KnownOfProcess::default() };
-        let threads: BTreeMap<i64, &OffCpuTimes> = of_pid()
+        let threads: BTreeMap<i64, &OffCpuTimes> = process_rows()
             .filter(|row| row.loom == loom && in_slice.contains_key(&row.id))
             .map(|row| (row.id, row))
             .collect();

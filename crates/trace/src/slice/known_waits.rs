@@ -51,7 +51,7 @@ pub(super) struct RowsOfWaits<'a> {
 
 impl<'a> RowsOfWaits<'a> {
     pub fn of(trace: &Trace, slice: &'a Slice, is_selected: impl Fn(usize) -> bool) -> Self {
-        let Some(of_part) = &slice.waits else { return RowsOfWaits::default() };
+        let Some(slice_waits) = &slice.waits else { return RowsOfWaits::default() };
         let mut known = RowsOfWaits { are_known: true, ..RowsOfWaits::default() };
         let mut streams_of: FxHashMap<(Option<i64>, Option<i64>), Vec<usize>> = FxHashMap::default();
         for (index, stream) in trace.streams().iter().enumerate().filter(|(index, _)| is_selected(*index)) {
@@ -75,12 +75,12 @@ impl<'a> RowsOfWaits<'a> {
                 is_of_host.then_some(*best)
             })
         };
-        for thread in &of_part.threads {
+        for thread in &slice_waits.threads {
             if let Some(stream) = stream_of(&thread.process, thread.thread) {
                 known.threads.insert(stream, thread);
             }
         }
-        for wait in &of_part.waits {
+        for wait in &slice_waits.waits {
             let Some(stream) = stream_of(&wait.process, wait.thread) else { continue };
             known.by_stream.entry(stream).or_default().push(wait);
             let others = wait.waker.iter().map(|(tid, ..)| *tid);

@@ -32,25 +32,26 @@ impl Trace {
     /// ones, or those of more threads than CPUs.
     pub fn may_have_os_times(&self) -> bool {
         let cpus = |stream: &Stream| stream.metadata.loom_cpus.as_ref().map_or(0, Vec::len);
-        let of_loom = |loom| self.streams().iter().filter(move |stream| stream.loom() == loom);
+        let loom_streams = |loom| self.streams().iter().filter(move |stream| stream.loom() == loom);
         self.locations().iter().any(|location| location.metadata["kind"] == OS_TIME)
             || self.streams().iter().any(|stream| {
                 let cpus = cpus(stream);
-                cpus > 0 && of_loom(stream.loom()).nth(cpus).is_some()
+                cpus > 0 && loom_streams(stream.loom()).nth(cpus).is_some()
             })
     }
 
     /// Reasons why causes in this slice may differ from those of the same time in the whole run, in sentences.
     /// `is_shifted` is that of the written slice.
     pub fn limits_of_slice(&self, slice: &Slice, is_shifted: bool) -> Vec<&'static str> {
-        let of_kind =
+        let locations_of_kind =
             |kind| self.locations().iter().filter(move |location| location.metadata["kind"] == kind);
         let is_sum = |code| matches!(code, system::RUN_DELAY | system::BLOCKED_SUM);
-        let has_sums = || of_kind(OS_TIME).any(|location| location.events().any(|event| is_sum(event.code)));
+        let has_sums =
+            || locations_of_kind(OS_TIME).any(|location| location.events().any(|event| is_sum(event.code)));
         let mut limits = Vec::new();
         let knows_times = slice.off_cpu.is_some();
         let lacks_devices = is_shifted || !slice.keeps_model(device::OPERATION);
-        if lacks_devices && of_kind("device-queue").next().is_some() {
+        if lacks_devices && locations_of_kind("device-queue").next().is_some() {
             limits.push(match knows_times {
                 true => "device queues are not in it, so waits for them have no operations",
                 false => {
@@ -89,8 +90,9 @@ pub(super) fn write_run_file(
         }
     }
     // The trace may be a slice itself.
-    let begin = |begin: i64| whole["part"]["begin_ns"].as_i64().map_or(begin, |of_whole| of_whole.max(begin));
-    let end = |end: i64| whole["part"]["end_ns"].as_i64().map_or(end, |of_whole| of_whole.min(end));
+    let begin =
+        |begin: i64| whole["part"]["begin_ns"].as_i64().map_or(begin, |whole_limit| whole_limit.max(begin));
+    let end = |end: i64| whole["part"]["end_ns"].as_i64().map_or(end, |whole_limit| whole_limit.min(end));
     if !is_shifted && (slice.clocks.is_some() || whole["part"].is_object()) {
         let clocks = slice.clocks.unwrap_or((i64::MIN, i64::MAX));
         let (begin, end) = (begin(clocks.0), end(clocks.1));

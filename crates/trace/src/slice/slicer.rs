@@ -350,10 +350,10 @@ impl<'a> Slicer<'a> {
                 seen.push(None);
                 continue;
             }
-            let mut of_stream = Seen::default();
+            let mut stream_seen = Seen::default();
             for event in stream.events_of(StreamFile::Standard) {
                 if self.keeps_model(event.code) {
-                    of_stream.take(&event);
+                    stream_seen.take(&event);
                 }
                 let in_range = begin <= event.clock_ns && !is_after(event.clock_ns, end);
                 if in_range && is_task_step(event.code) {
@@ -362,7 +362,7 @@ impl<'a> Slicer<'a> {
             }
             for event in stream.events_of(StreamFile::Own) {
                 if self.keeps_model(event.code) {
-                    of_stream.take(&event);
+                    stream_seen.take(&event);
                 }
                 if (begin..end).contains(&event.clock_ns)
                     && let Some(task) = instrument::task_taken_up(&event)
@@ -370,7 +370,7 @@ impl<'a> Slicer<'a> {
                     used.insert((stream.pid().unwrap_or(0), event.code.model(), task as u32));
                 }
             }
-            seen.push(Some(of_stream));
+            seen.push(Some(stream_seen));
         }
         self.capacity = Capacity::of(self.trace.streams(), &seen);
         if self.slice.clocks.is_some() && self.keeps_model(models::messages::SEND) {

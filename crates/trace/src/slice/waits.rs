@@ -121,9 +121,9 @@ impl<'a> Waits<'a> {
 
     /// The lock that the thread waits for, if it is in a wait for a lock.
     pub fn lock_of_wait(&self) -> Option<Lock> {
-        let of_locks =
+        let is_lock_wait =
             |(kind, _): &&(u32, Event<'_>)| (wait::kind::CRITICAL..=wait::kind::ATOMIC).contains(kind);
-        let (_, entry) = self.entries.iter().rev().find(of_locks)?;
+        let (_, entry) = self.entries.iter().rev().find(is_lock_wait)?;
         entry.payload.first_chunk().filter(|_| entry.code == wait::WAIT_OBJECT).copied()
     }
 

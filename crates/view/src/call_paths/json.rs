@@ -89,7 +89,7 @@ fn efficiency_of(totals: &BTreeMap<String, u64>, findings: &Findings) -> Option<
         }
     }
     let nobody = findings.rows.iter().filter(|finding| finding.blamed == Blamed::Nobody);
-    let in_vain = nobody.map(|finding| finding.victims.of_group(Group::Sync));
+    let in_vain = nobody.map(|finding| finding.victims.group_ns(Group::Sync));
     let in_vain = in_vain.fold(0, u64::saturating_add);
     let efficiency = Efficiency::of(&by_state, start_ns, in_vain);
     (by_state.total() > 0).then(|| EfficiencyFactors::of(&efficiency, &findings.rows))
@@ -234,8 +234,8 @@ impl CallPaths {
         let mut flat_of =
             |by, count: fn(&mut RowCounts) -> &mut RowCount| match options.has(PathsView::Flat(by)) {
                 true => {
-                    let (rows, of_all) = flat(&self.shown_flat(by, runtime), by, sort, top);
-                    *count(&mut row_counts) = of_all;
+                    let (rows, row_total) = flat(&self.shown_flat(by, runtime), by, sort, top);
+                    *count(&mut row_counts) = row_total;
                     rows
                 }
                 false => Vec::new(),

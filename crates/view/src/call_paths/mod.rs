@@ -96,12 +96,12 @@ pub const TOP_PATHS: usize = 1000;
 
 impl CallPaths {
     /// The call paths of a recorded run.
-    pub fn of_session(session: &Session, task_context: TaskContext) -> CallPaths {
-        CallPaths::of_execution(session, &session.execution, task_context)
+    pub fn from_session(session: &Session, task_context: TaskContext) -> CallPaths {
+        CallPaths::from_execution(session, &session.execution, task_context)
     }
 
     /// The call paths of an execution of a session, which may have a part of the samples.
-    pub(crate) fn of_execution(
+    pub(crate) fn from_execution(
         session: &Session,
         execution: &Execution,
         task_context: TaskContext,
@@ -109,7 +109,7 @@ impl CallPaths {
         let (profile, quality) = profile_of(execution, CallPathOptions { task_context });
         CallPaths {
             filtered: notes_of_filter(session),
-            ..CallPaths::of(&profile, KeptModules::of_trace(&session.root), Some(quality))
+            ..CallPaths::of(&profile, KeptModules::in_trace(&session.root), Some(quality))
         }
     }
 

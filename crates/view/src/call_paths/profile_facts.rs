@@ -97,7 +97,7 @@ pub(super) fn cpu_note(processes: &[Process], states: &[(&str, u64)]) -> Option<
     }
     match workers_on_cpus(processes).filter(|sharing| sharing.workers > sharing.cpus) {
         Some(Sharing { processes, workers, cpus }) => {
-            let (of_processes, remedy) = match processes {
+            let (processes_text, remedy) = match processes {
                 1 => (String::new(), format!("try OMP_NUM_THREADS={cpus}, or allow more CPUs")),
                 many => (
                     format!(" of {many} processes"),
@@ -106,7 +106,7 @@ pub(super) fn cpu_note(processes: &[Process], states: &[(&str, u64)]) -> Option<
                 ),
             };
             let (workers, cpus) = (counted(workers, "worker"), counted(cpus, "CPU"));
-            let warning = format!("warning: {workers}{of_processes}, {cpus} allowed");
+            let warning = format!("warning: {workers}{processes_text}, {cpus} allowed");
             Some(if is_much { format!("{warning}: {without}; {remedy}") } else { warning })
         }
         None => is_much.then(|| {
@@ -217,7 +217,7 @@ mod tests {
         let paths =
             CallPaths { tree, missing, quality: None, unfit: 0, waits, filtered, unknown_python: None };
         let parallel = (crate::run_numbers::NumberGroup::Efficiency, "parallel".to_owned());
-        assert_eq!(crate::RunNumbers::of_profile(&paths).numbers[&parallel], 0.75);
+        assert_eq!(crate::RunNumbers::from_profile(&paths).numbers[&parallel], 0.75);
     }
 
     #[test]
@@ -228,7 +228,7 @@ mod tests {
             let paths =
                 CallPaths { tree, missing, quality: None, unfit: 0, waits, filtered, unknown_python: None };
             let tables = paths.tables(&TableOptions::whole(false, None, 10));
-            let report = ProfileReport::of(String::new(), Findings::of_profile(&paths), Vec::new(), tables);
+            let report = ProfileReport::of(String::new(), Findings::from_profile(&paths), Vec::new(), tables);
             let run = &report.call_paths;
             profile_summary(run, "", 100, None) + &profile_efficiency(&report, 100) + &profile_times(run, 100)
         };

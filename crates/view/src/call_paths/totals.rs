@@ -99,7 +99,7 @@ pub fn profile_times(run: &CallPathTables, width: usize) -> String {
     let capacity = states.iter().fold(0, |sum: u64, (_, ns)| sum.saturating_add(*ns));
     if capacity > 0 {
         let unit = Unit::for_total(capacity);
-        let _ = writeln!(out, "\n  {BOLD}Where the time went{BOLD:#}  {DIM}({}){DIM:#}", unit.of_workers());
+        let _ = writeln!(out, "\n  {BOLD}Where the time went{BOLD:#}  {DIM}({}){DIM:#}", unit.worker_label());
         for (name, ns) in states {
             let name = fit(&words_of(name), width.saturating_sub(24).max(MIN_NAME_COLUMNS));
             let _ = writeln!(out, "  {:>12} {:>7}  {name}", unit.show(ns), percent(ns, capacity));

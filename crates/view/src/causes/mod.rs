@@ -109,7 +109,7 @@ pub struct CausesReport {
 /// Computes the sections; the document names the trace.
 pub fn causes_report(trace: &str, graph: &TaskGraph, options: &CausesOptions) -> CausesReport {
     let inside = |from: u64, to: u64| nanos_within((from, to), options.range);
-    let of_runtime = graph.workers.iter().filter(|worker| worker.role == Role::Runtime);
+    let runtime_workers = graph.workers.iter().filter(|worker| worker.role == Role::Runtime);
     let (begin, end) = graph.range();
     let done = Computed::for_sections(graph, &options.sections, options.range);
     let wants = |section| options.sections.contains(&section);
@@ -123,7 +123,7 @@ pub fn causes_report(trace: &str, graph: &TaskGraph, options: &CausesOptions) ->
     CausesReport {
         trace: trace.to_owned(),
         workers: graph.selected_workers().count(),
-        runtime_threads: of_runtime.map(|worker| worker.id).collect(),
+        runtime_threads: runtime_workers.map(|worker| worker.id).collect(),
         nodes: graph.nodes.len(),
         tasks: graph.tasks.len(),
         capacity_ns: graph.selected_workers().map(|worker| inside(worker.begin, worker.end)).sum(),

@@ -50,9 +50,9 @@ impl ShownRun {
     /// Analyses an opened run: the run, and its call paths if samples were taken.
     pub fn of(session: Session) -> (ShownRun, Option<CallTree>) {
         let (analysis, problems) = taskscope_analysis::analyse(&session.execution);
-        let numbers = RunNumbers::of_session(&session, &analysis);
+        let numbers = RunNumbers::from_session(&session, &analysis);
         let has_samples = !session.execution.whole().samples.rows.is_empty();
-        let tree = has_samples.then(|| crate::CallPaths::of_session(&session, TaskContext::Creation).tree);
+        let tree = has_samples.then(|| crate::CallPaths::from_session(&session, TaskContext::Creation).tree);
         (ShownRun { page: Page::without_path(session, &analysis, &problems), numbers }, tree)
     }
 }

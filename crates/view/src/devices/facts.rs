@@ -66,7 +66,7 @@ fn vendor_dropped(session: &Session) -> u64 {
 
 fn calls(session: &Session) -> Vec<DeviceCalls> {
     let waited = waited_in_copies(session);
-    let of_thread = |thread: &CallThread| {
+    let thread_facts = |thread: &CallThread| {
         let [submitting_ns, waiting_ns, other_ns, overhead_ns] = spent_in_calls(session, thread, &waited);
         DeviceCalls {
             pid: thread.pid,
@@ -79,7 +79,7 @@ fn calls(session: &Session) -> Vec<DeviceCalls> {
             overhead_ns,
         }
     };
-    session.devices.calls.iter().map(of_thread).collect()
+    session.devices.calls.iter().map(thread_facts).collect()
 }
 
 /// Operations that reach into a part of the time.
@@ -94,7 +94,8 @@ fn operations_in(queue: &Queue, part: (u64, u64)) -> impl Iterator<Item = &Devic
 
 fn facts_of(queue: &Queue, part: (u64, u64)) -> DeviceQueue {
     let clock = &queue.clock;
-    let of_class = |class| operations_in(queue, part).filter(|operation| operation.class() == class).count();
+    let count_class =
+        |class| operations_in(queue, part).filter(|operation| operation.class() == class).count();
     DeviceQueue {
         name: queue.name.clone(),
         path: queue.path.clone(),
@@ -105,8 +106,8 @@ fn facts_of(queue: &Queue, part: (u64, u64)) -> DeviceQueue {
         finished: queue.finished,
         recorded: queue.operations.len(),
         operations: operations_in(queue, part).count(),
-        kernels: of_class(Class::Kernel),
-        transfers: of_class(Class::Transfer),
+        kernels: count_class(Class::Kernel),
+        transfers: count_class(Class::Transfer),
         lost: queue.lost.len(),
         late: queue.late.len(),
         duplicates: queue.duplicates,

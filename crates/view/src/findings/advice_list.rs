@@ -56,7 +56,7 @@ fn finding(
 }
 
 /// Findings of the events of a runtime.
-fn of_events() -> Vec<NamedFinding> {
+fn event_findings() -> Vec<NamedFinding> {
     use Blamed::*;
     use State::*;
     let waits = |blamed, pattern, place: (State, &str), victim| {
@@ -121,16 +121,17 @@ fn of_events() -> Vec<NamedFinding> {
             &[Taskwait],
         ),
     ];
-    let of_runtime = State::ALL.iter().filter(|state| state.cause().is_in(Cause::Runtime));
+    let runtime_states = State::ALL.iter().filter(|state| state.cause().is_in(Cause::Runtime));
     all.extend(
-        of_runtime.map(|state| own(state.cause(), Blamed::Runtime, None, (*state, "make [task at a.c:9]"))),
+        runtime_states
+            .map(|state| own(state.cause(), Blamed::Runtime, None, (*state, "make [task at a.c:9]"))),
     );
     all.push(own(Cause::Runtime, Blamed::Runtime, None, (State::Runtime, "")));
     all
 }
 
 /// Findings of recorded waits of workers, with the awaited object and the words for its end.
-fn of_waits() -> Vec<(NamedFinding, &'static str, &'static str)> {
+fn wait_findings() -> Vec<(NamedFinding, &'static str, &'static str)> {
     use Blamed::*;
     use State::*;
     let place = "merge [lock at a.c:4]";
@@ -164,7 +165,7 @@ fn of_waits() -> Vec<(NamedFinding, &'static str, &'static str)> {
 }
 
 /// Findings of device queues, with the sentences that they have.
-fn of_queues() -> Vec<NamedFinding> {
+fn queue_findings() -> Vec<NamedFinding> {
     let of = |blamed, pattern| finding((Cause::Wait, blamed), Some(pattern), (State::Idle, "queue 0"), &[]);
     vec![
         of(Blamed::Code, Pattern::HostBound),
@@ -204,7 +205,7 @@ fn each_sentence_has_its_remedy_in_the_words_of_each_runtime() {
         more_workers: "more workers than CPUs: 4 workers share 2 CPUs".to_owned(),
     };
     let mut out = String::new();
-    let (events, waits, queues) = (of_events(), of_waits(), of_queues());
+    let (events, waits, queues) = (event_findings(), wait_findings(), queue_findings());
     for finding in &events {
         write_finding(&mut out, finding, &sentence(finding, &source));
     }
@@ -223,8 +224,8 @@ fn each_sentence_has_its_remedy_in_the_words_of_each_runtime() {
     }
     let patterns: BTreeSet<Pattern> = all().filter_map(|finding| finding.pattern).collect();
     // Those of section diagnosis.
-    let of_graphs = [Pattern::TooCoarse, Pattern::BadlyDistributed, Pattern::BadLocality];
-    for pattern in Pattern::ALL.into_iter().filter(|pattern| !of_graphs.contains(pattern)) {
+    let graph_patterns = [Pattern::TooCoarse, Pattern::BadlyDistributed, Pattern::BadLocality];
+    for pattern in Pattern::ALL.into_iter().filter(|pattern| !graph_patterns.contains(pattern)) {
         assert!(patterns.contains(&pattern), "{} is not in the list", pattern.name());
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/advice.txt");

@@ -67,7 +67,7 @@ fn path_of_alone(session: &Session, cpus: &CpuTime) -> (HotPath, u64) {
             cpus.alone.get(next).is_some_and(|(thread, from, _)| *thread == key.0 && *from <= key.1);
         is_alone && session.execution.is_selected(sample.thread)
     });
-    let paths = CallPaths::of_execution(session, &execution, TaskContext::Creation);
+    let paths = CallPaths::from_execution(session, &execution, TaskContext::Creation);
     let tree = paths.tree.without_runtime();
     let values: Vec<(NodeId, u64)> =
         tree.nodes().map(|node| (node, own(&tree.tree, node, Column::Samples))).collect();
@@ -77,7 +77,7 @@ fn path_of_alone(session: &Session, cpus: &CpuTime) -> (HotPath, u64) {
 
 /// The verdict in one sentence.
 pub(super) fn verdict(cpus: &CpuTimes, findings: &[NamedFinding]) -> String {
-    let of_cpus = |ns: u64| {
+    let cpu_count = |ns: u64| {
         let used = ns as f64 / cpus.capacity_ns as f64 * cpus.millicpus as f64 / 1000.0;
         if used < 9.995 { format!("{used:.2}") } else { format!("{used:.1}") }
     };
@@ -92,23 +92,25 @@ pub(super) fn verdict(cpus: &CpuTimes, findings: &[NamedFinding]) -> String {
     };
     let (idle, unknown) = (sum(&is_idle), sum(&is_unknown));
     let lost: u64 = findings.iter().map(|finding| finding.ns).sum::<u64>() - idle;
-    let used = ["Of", &all, "the program used", &of_cpus(cpus.used_ns)].join(" ");
+    let used = ["Of", &all, "the program used", &cpu_count(cpus.used_ns)].join(" ");
     let is_small = |ns: u64| (ns as f64) < cpus.capacity_ns as f64 * SMALL_LOSS;
     let no_work = match is_small(idle) {
         true => String::new(),
         false => format!(
             "; {} had nothing to do, as all threads waited for requests, timers, input or other threads' ends",
-            of_cpus(idle)
+            cpu_count(idle)
         ),
     };
-    let not_known =
-        format!("why {} were unused is not known, as the awaited threads are not recorded", of_cpus(unknown));
+    let not_known = format!(
+        "why {} were unused is not known, as the awaited threads are not recorded",
+        cpu_count(unknown)
+    );
     if unknown > cpus.capacity_ns / 2 {
         return format!("{used}{no_work}; {not_known}.");
     }
     if is_small(lost) {
         return match is_small(idle) {
-            true => format!("Nothing to mend: of {all} the program used {}.", of_cpus(cpus.used_ns)),
+            true => format!("Nothing to mend: of {all} the program used {}.", cpu_count(cpus.used_ns)),
             false => format!("{used}{no_work}."),
         };
     }
@@ -120,19 +122,19 @@ pub(super) fn verdict(cpus: &CpuTimes, findings: &[NamedFinding]) -> String {
         text += &not_known;
     }
     // What the system takes is not in the program's hands.
-    let of_system = |finding: &&NamedFinding| finding.cause.is_in(Cause::Cpu) && finding.pattern.is_none();
-    let taken = |loss: &NamedFinding| format!("; {} were lost as {}", of_cpus(loss.ns), loss.text);
+    let is_of_system = |finding: &&NamedFinding| finding.cause.is_in(Cause::Cpu) && finding.pattern.is_none();
+    let taken = |loss: &NamedFinding| format!("; {} were lost as {}", cpu_count(loss.ns), loss.text);
     match largest {
-        Some(loss) if of_system(&loss) => {
+        Some(loss) if is_of_system(&loss) => {
             text += &taken(loss);
-            if let Some(own) = known().find(|loss| !of_system(loss)).filter(|loss| !is_small(loss.ns)) {
-                text += &format!("; the largest loss of its own, {}: {}", of_cpus(own.ns), own.text);
+            if let Some(own) = known().find(|loss| !is_of_system(loss)).filter(|loss| !is_small(loss.ns)) {
+                text += &format!("; the largest loss of its own, {}: {}", cpu_count(own.ns), own.text);
             }
         }
         Some(loss) => {
-            text += &format!("; the largest loss, {}: {}", of_cpus(loss.ns), loss.text);
+            text += &format!("; the largest loss, {}: {}", cpu_count(loss.ns), loss.text);
             // A busy machine makes each wait longer.
-            if let Some(loss) = known().find(of_system).filter(|loss| !is_small(loss.ns)) {
+            if let Some(loss) = known().find(is_of_system).filter(|loss| !is_small(loss.ns)) {
                 text += &taken(loss);
             }
         }

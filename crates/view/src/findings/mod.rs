@@ -52,23 +52,23 @@ impl Findings {
 
     /// Collects the findings of a trace.
     pub fn of(session: &Session, analysis: &Analysis) -> Findings {
-        let found = Findings::of_times(session, analysis);
+        let found = Findings::from_times(session, analysis);
         let verdict = found.verdict.map(|verdict| outcome::verdict(session, verdict));
         Findings { verdict, ..found }
     }
 
-    fn of_times(session: &Session, analysis: &Analysis) -> Findings {
+    fn from_times(session: &Session, analysis: &Analysis) -> Findings {
         match Whose::of(session) {
             Whose::Queues => return queues::findings(session),
             Whose::Threads => {
-                let of_threads = || {
+                let thread_findings = || {
                     samples::findings(
                         session,
                         analysis,
-                        &CallPaths::of_session(session, TaskContext::Creation),
+                        &CallPaths::from_session(session, TaskContext::Creation),
                     )
                 };
-                return cpus::findings(session, analysis).unwrap_or_else(of_threads);
+                return cpus::findings(session, analysis).unwrap_or_else(thread_findings);
             }
             Whose::Workers | Whose::Cpus => {}
         }
@@ -87,9 +87,9 @@ impl Findings {
     }
 
     /// Collects the findings of a profile.
-    pub fn of_profile(paths: &CallPaths) -> Findings {
-        let of_samples = || samples::findings_of_profile(&paths.tree);
-        threads::findings(paths).or_else(of_samples).unwrap_or_else(|| profile::findings(&paths.tree))
+    pub fn from_profile(paths: &CallPaths) -> Findings {
+        let sample_findings = || samples::findings_of_profile(&paths.tree);
+        threads::findings(paths).or_else(sample_findings).unwrap_or_else(|| profile::findings(&paths.tree))
     }
 }
 

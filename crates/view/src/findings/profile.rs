@@ -109,7 +109,7 @@ pub(super) fn findings(tree: &CallTree) -> Findings {
     }
     let runtime_ns = sum_of(&|state| state.group() == Group::Runtime);
     constructs.note_tasks(&mut rows, runtime_ns);
-    let (throttled, of_processes) = (throttling(&tree.processes), sharing_processes(tree));
+    let (throttled, sharing) = (throttling(&tree.processes), sharing_processes(tree));
     let mut source = source_of_profile(tree, "workers");
     source.waits_in_calls = totals.iter().any(|(state, _)| *state == State::Communication);
     for finding in &mut rows {
@@ -117,7 +117,7 @@ pub(super) fn findings(tree: &CallTree) -> Findings {
             finding.pattern = Some(Pattern::Stopped);
         } else if finding.cause == Cause::CpuNone && throttled.is_some() {
             finding.pattern = Some(Pattern::Throttled);
-        } else if finding.cause == Cause::CpuNone && of_processes.is_some() {
+        } else if finding.cause == Cause::CpuNone && sharing.is_some() {
             // A process does not know which of the others had the CPUs.
             finding.cause = Cause::Cpu;
         } else if is_outside_team((finding.cause, finding.blamed), &finding.victims) {
@@ -204,8 +204,8 @@ impl Parts<'_> {
     fn give(&mut self, ns: u64, finding: &mut NamedFinding) {
         self.running += ns;
         let mut rest = ns;
-        for (number, (state, of_state)) in self.owed.iter().enumerate().skip(1) {
-            let until = (u128::from(self.running) * u128::from(*of_state) / u128::from(self.sum)) as u64;
+        for (number, (state, state_ns)) in self.owed.iter().enumerate().skip(1) {
+            let until = (u128::from(self.running) * u128::from(*state_ns) / u128::from(self.sum)) as u64;
             let part = (until - self.given[number]).min(rest);
             self.given[number] += part;
             rest -= part;
@@ -336,17 +336,17 @@ impl Constructs {
 
     /// Numbers of tasks of findings, and which of these are due to tasks that are too small.
     fn note_tasks(&self, findings: &mut [NamedFinding], runtime_ns: u64) {
-        let of_nobody =
+        let is_nobody_wait =
             |finding: &NamedFinding| finding.blamed == Blamed::Nobody && finding.cause == Cause::Wait;
         let nobody_ns: u64 = findings
             .iter()
-            .filter(|finding| of_nobody(finding))
-            .map(|finding| finding.victims.of_group(Group::Sync))
+            .filter(|finding| is_nobody_wait(finding))
+            .map(|finding| finding.victims.group_ns(Group::Sync))
             .fold(0, u64::saturating_add);
         let tasks = self.by_creator.values().fold(0, |sum: u64, row| sum.saturating_add(row.tasks));
         let cost_ns = runtime_ns.saturating_add(nobody_ns) / tasks.max(1);
         let grains = self.by_creator.iter().filter_map(|(creator, row)| {
-            let grain = Grain::of_tasks(TypeIndex::NONE, (row.tasks, row.body_ns), cost_ns)?;
+            let grain = Grain::from_tasks(TypeIndex::NONE, (row.tasks, row.body_ns), cost_ns)?;
             Some((row.name.clone().unwrap_or_else(|| format!("tasks of {creator}")), grain))
         });
         let largest = grains.max_by_key(|(_, grain)| grain.tasks);
@@ -357,7 +357,7 @@ impl Constructs {
             if let Some((name, grain)) = &largest {
                 let is_due = match finding.blamed {
                     Blamed::Task => finding.place == *name,
-                    _ => of_nobody(finding) && finding.victims.of_group(Group::Sync) > 0,
+                    _ => is_nobody_wait(finding) && finding.victims.group_ns(Group::Sync) > 0,
                 };
                 if is_due {
                     finding.pattern = Some(Pattern::TooFine);
@@ -458,9 +458,10 @@ mod tests {
         let regions: Vec<NodeId> = tree.nodes().filter(|node| construct(&tree, *node).is_some()).collect();
         tree.tree.add(regions[0], Metric::REGIONS, 90);
         tree.tree.add(*regions.last().unwrap(), Metric::REGIONS, 10);
-        let of_process = [(key::HOST, "node"), (key::WORKERS, "2"), (key::CPUS, "2"), (key::CPU_MASK, "03")];
+        let process_facts =
+            [(key::HOST, "node"), (key::WORKERS, "2"), (key::CPUS, "2"), (key::CPU_MASK, "03")];
         let process: BTreeMap<String, String> =
-            of_process.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+            process_facts.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
         tree.processes = vec![process.clone(), process];
         let found = findings(&tree);
         let fork = found.rows.iter().find(|row| row.cause == Cause::RuntimeFork).unwrap();

@@ -29,7 +29,7 @@ impl Whose {
     /// `worker-seconds` and the like.
     pub const fn unit(self, unit: Unit) -> &'static str {
         match (self, unit) {
-            (Whose::Workers, unit) => unit.of_workers(),
+            (Whose::Workers, unit) => unit.worker_label(),
             (Whose::Threads, Unit::Micros) => "thread-µs",
             (Whose::Threads, Unit::Millis) => "thread-ms",
             (Whose::Threads, Unit::Seconds) => "thread-seconds",

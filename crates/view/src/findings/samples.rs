@@ -32,7 +32,7 @@ struct Times {
 }
 
 impl Times {
-    fn of_trace(session: &Session) -> Times {
+    fn from_trace(session: &Session) -> Times {
         let threads = || session.execution.threads.iter().filter(|thread| thread.selected);
         let splits = thread_splits(&session.execution, false);
         let sum = |of: fn(&ThreadSplit) -> u64| splits.iter().map(of).sum::<u64>();
@@ -48,7 +48,7 @@ impl Times {
     }
 
     /// Sums over the samples: each represents the time since the one before.
-    fn of_profile(tree: &CallTree) -> Times {
+    fn from_profile(tree: &CallTree) -> Times {
         let total = |metric| tree.tree.total(metric);
         let number = |process, key: &str| Profile::number(process, key).unwrap_or(0);
         let threads = tree.processes.iter().map(|process| number(process, key::THREADS));
@@ -74,7 +74,7 @@ impl Times {
     }
 
     /// Their division in a sentence.
-    fn verdict(&self, of_blocked: &str) -> String {
+    fn verdict(&self, blocked_note: &str) -> String {
         let threads = counted(self.threads, "thread");
         if self.known == 0 {
             return format!(
@@ -85,21 +85,21 @@ impl Times {
             if self.threads == 1 { ("was blocked", "its") } else { ("were blocked", "their") };
         let parts = [("ran", self.running()), ("had no CPU", self.no_cpu), (were_blocked, self.blocked)];
         let [ran, lacked, slept] = parts.map(|(word, ns)| format!("{word} {}", percent(ns, self.all)));
-        format!("{threads} {ran}, {lacked} and {slept} of {their} time; {of_blocked}.")
+        format!("{threads} {ran}, {lacked} and {slept} of {their} time; {blocked_note}.")
     }
 }
 
 /// All findings of a trace.
 pub(super) fn findings(session: &Session, analysis: &Analysis, paths: &CallPaths) -> Findings {
     let execution = &session.execution;
-    let times = Times::of_trace(session);
+    let times = Times::from_trace(session);
     let has_waits = !execution.thread_waits.waits.is_empty();
     let is_empty = execution.samples.rows.is_empty() && !has_waits;
-    let of_blocked = match has_waits {
+    let blocked_note = match has_waits {
         true => "section waits shows which thread ended each wait",
         false => NEEDED,
     };
-    let mut found = found(&paths.tree, &times, of_blocked);
+    let mut found = found(&paths.tree, &times, blocked_note);
     let source = Source::of(session, analysis, "threads", &found);
     for finding in &mut found {
         match finding.cause {
@@ -126,13 +126,13 @@ pub(super) fn findings(session: &Session, analysis: &Analysis, paths: &CallPaths
         }
         .to_owned();
     }
-    of_threads(rows, &times, verdict)
+    thread_findings(rows, &times, verdict)
 }
 
 /// All findings of a profile with samples and without workers; `None` for other profiles.
 pub(super) fn findings_of_profile(tree: &CallTree) -> Option<Findings> {
     let has_workers = states_of(&tree.totals).iter().any(|(_, ns)| *ns > 0);
-    let times = Times::of_profile(tree);
+    let times = Times::from_profile(tree);
     if has_workers || times.all == 0 {
         return None;
     }
@@ -143,19 +143,19 @@ pub(super) fn findings_of_profile(tree: &CallTree) -> Option<Findings> {
     }
     let rows = numbered(found, |_| Some(Runtime::Threads));
     let verdict = times.verdict(NO_LOSS_KNOWN);
-    Some(of_threads(rows, &times, verdict))
+    Some(thread_findings(rows, &times, verdict))
 }
 
 const NEEDED: &str = "whether others needed these threads meanwhile, samples do not show";
 const NO_LOSS_KNOWN: &str = "whether being blocked was a loss, samples do not show";
 
-fn of_threads(rows: Vec<NamedFinding>, times: &Times, verdict: String) -> Findings {
+fn thread_findings(rows: Vec<NamedFinding>, times: &Times, verdict: String) -> Findings {
     let verdict = (times.all > 0).then_some(verdict);
     Findings { rows, base_ns: times.all, whose: Whose::Threads, verdict, cpu_time: None }
 }
 
 /// The parts of the time as findings, with the place of most of the samples of each.
-fn found(tree: &CallTree, times: &Times, of_blocked: &str) -> Vec<NamedFinding> {
+fn found(tree: &CallTree, times: &Times, blocked_note: &str) -> Vec<NamedFinding> {
     let tree = tree.without_runtime();
     let parts = [
         (Cause::CpuNone, Blamed::System, State::OutOfCpu, times.no_cpu, times.confidence),
@@ -173,8 +173,8 @@ fn found(tree: &CallTree, times: &Times, of_blocked: &str) -> Vec<NamedFinding> 
         let place = if blamed == Blamed::Code { path.place() } else { String::new() };
         let mut finding = NamedFinding::new((cause, blamed), (state, place), ns, confidence);
         finding.victims.add(state, ns);
-        let of_blocked = if cause == Cause::Blocked { of_blocked.to_owned() } else { String::new() };
-        let evidence = [path.evidence(total), of_blocked];
+        let blocked_note = if cause == Cause::Blocked { blocked_note.to_owned() } else { String::new() };
+        let evidence = [path.evidence(total), blocked_note];
         finding.evidence =
             evidence.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ");
         finding.text = match cause {
@@ -247,8 +247,8 @@ mod tests {
             unknown.rows.iter().map(|row| (row.cause, row.ns)).collect::<Vec<_>>(),
             [(Cause::Unknown, 1000)]
         );
-        let mut of_workers = sampled("schedstat");
-        of_workers.totals.insert("state.serial".to_owned(), 5);
-        assert!(findings_of_profile(&of_workers).is_none(), "workers have findings of their own");
+        let mut with_workers = sampled("schedstat");
+        with_workers.totals.insert("state.serial".to_owned(), 5);
+        assert!(findings_of_profile(&with_workers).is_none(), "workers have findings of their own");
     }
 }

@@ -52,30 +52,31 @@ pub(super) fn findings(paths: &CallPaths) -> Option<Findings> {
     }
     let process = process.and_then(|index| tree.processes.get(index as usize));
     Some(match process {
-        Some(process) => of_cpus(rows, tree, process),
-        None => of_threads(rows, tree, threads_ns),
+        Some(process) => cpu_findings(rows, tree, process),
+        None => thread_findings(rows, tree, threads_ns),
     })
 }
 
 /// The process whose use of CPUs is nearly that of all: others are shells and the like. `None` if that is not known, or several
 /// processes share the CPUs.
 fn main_process(tree: &CallTree) -> Option<u32> {
-    let wants =
-        |process: &Process| of_process(process, cpu_sum::USED_NS) + of_process(process, cpu_sum::NO_CPU_NS);
+    let wants = |process: &Process| {
+        process_number(process, cpu_sum::USED_NS) + process_number(process, cpu_sum::NO_CPU_NS)
+    };
     let all = tree.processes.iter().map(wants).fold(0, u64::saturating_add);
     let (index, most) = (0..).zip(&tree.processes).max_by_key(|(_, process)| wants(process))?;
-    let is_known = of_process(most, cpu_sum::CAPACITY_NS) > 0;
+    let is_known = process_number(most, cpu_sum::CAPACITY_NS) > 0;
     (is_known && (all - wants(most)).saturating_mul(OTHER_PARTS) <= all).then_some(index)
 }
 
-fn of_process(process: &Process, name: &str) -> u64 {
+fn process_number(process: &Process, name: &str) -> u64 {
     // Damaged files have any numbers.
     const MAX_NS: u64 = 1 << 57;
     Profile::number(process, name).unwrap_or(0).min(MAX_NS)
 }
 
-fn of_cpus(mut rows: Rows, tree: &CallTree, process: &Process) -> Findings {
-    let total = |name| of_process(process, name);
+fn cpu_findings(mut rows: Rows, tree: &CallTree, process: &Process) -> Findings {
+    let total = |name| process_number(process, name);
     let capacity_ns = total(cpu_sum::CAPACITY_NS);
     let cpus = &CpuTimes {
         millicpus: total(cpu_sum::MILLICPUS),
@@ -113,7 +114,7 @@ fn of_cpus(mut rows: Rows, tree: &CallTree, process: &Process) -> Findings {
     Findings { rows: found, base_ns, whose: Whose::Cpus, verdict, cpu_time }
 }
 
-fn of_threads(mut rows: Rows, tree: &CallTree, base_ns: u64) -> Findings {
+fn thread_findings(mut rows: Rows, tree: &CallTree, base_ns: u64) -> Findings {
     let total = |name| tree.totals.get(name).copied().unwrap_or(0);
     let lost = total(sum::LOST_NS);
     let waited = rows.rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.finding.ns));
@@ -121,12 +122,12 @@ fn of_threads(mut rows: Rows, tree: &CallTree, base_ns: u64) -> Findings {
     let rest = base_ns.saturating_sub(waited).saturating_sub(lost);
     let shown = tree.without_runtime();
     // The kernel's sums, if there are any, include times without a CPU.
-    let of_kernel = |name, metric| match total(cpu_sum::USED_NS) {
+    let kernel_total = |name, metric| match total(cpu_sum::USED_NS) {
         0 => tree.tree.total(metric),
         _ => total(name),
     };
-    let ran = of_kernel(cpu_sum::USED_NS, Metric::WORK).min(rest);
-    let no_cpu = of_kernel(cpu_sum::NO_CPU_THREADS_NS, Metric::OUT_OF_CPU).min(rest - ran);
+    let ran = kernel_total(cpu_sum::USED_NS, Metric::WORK).min(rest);
+    let no_cpu = kernel_total(cpu_sum::NO_CPU_THREADS_NS, Metric::OUT_OF_CPU).min(rest - ran);
     for ((cause, blamed), state, metric, ns) in [
         ((Cause::Work, Blamed::Code), State::Serial, Metric::WORK, ran),
         ((Cause::CpuNone, Blamed::System), State::OutOfCpu, Metric::OUT_OF_CPU, no_cpu),
@@ -456,7 +457,7 @@ mod tests {
         assert_eq!(found.rows.iter().map(|row| row.ns).sum::<u64>(), 1000);
         assert!(found.rows.iter().all(|row| !row.text.is_empty() && row.victims.total() == row.ns));
         // The use of CPUs is known.
-        let of_cpus = [
+        let cpu_sums = [
             (cpu_sum::MILLICPUS, 2000),
             (cpu_sum::CAPACITY_NS, 1000),
             (cpu_sum::USED_NS, 300),
@@ -465,7 +466,7 @@ mod tests {
             (cpu_sum::ALONE_NS, 40),
             (cpu_sum::THREADS_NS, 1000),
         ];
-        profile.processes = vec![of_cpus.map(|(name, ns)| (name.to_owned(), ns.to_string())).into()];
+        profile.processes = vec![cpu_sums.map(|(name, ns)| (name.to_owned(), ns.to_string())).into()];
         let waits = ProfileWaits::of(&profile, KeptModules::default());
         let paths = CallPaths { waits, ..CallPaths::of(&profile, KeptModules::default(), None) };
         let found = findings(&paths).unwrap();

@@ -267,7 +267,7 @@ impl HangWords<'_> {
                 let processes = &self.session.execution.processes;
                 let row = process.and_then(|process| processes.get(process.index()));
                 let owes = match owes {
-                    Owed::Message { tag, of_any, .. } => Owes::Message { tag, any_source: of_any },
+                    Owed::Message { tag, accepts_any, .. } => Owes::Message { tag, any_source: accepts_any },
                     Owed::Receipt { tag, bytes } => Owes::Receipt { tag, bytes },
                     Owed::Part { function } => Owes::Part { call: function.into() },
                     Owed::SamePart { called } => Owes::SamePart { called: called.into() },

@@ -281,8 +281,8 @@ fn instances(page: &Page) -> Vec<InstanceSections> {
         let rows = tracks.iter().zip(stretches).map(|(track, row)| {
             let since = |at: u64| at.clamp(from, to) - base;
             let sections = row.into_iter().map(|(start, end, state)| (since(start), since(end), state));
-            let of_track = doubts.iter().filter(|part| part.thread == *track).take(INSTANCE_SECTIONS);
-            let uncertain = of_track.map(|part| (since(part.start), since(part.end)));
+            let track_doubts = doubts.iter().filter(|part| part.thread == *track).take(INSTANCE_SECTIONS);
+            let uncertain = track_doubts.map(|part| (since(part.start), since(part.end)));
             // With its name: a filter may leave it out of the lists, and still it is to blame.
             let thread = &page.execution.threads[track.index()];
             InstanceTrack {

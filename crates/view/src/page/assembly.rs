@@ -176,8 +176,8 @@ impl Page {
                 let here = function.at.entry(in_file).or_default();
                 *here = (here.0 + samples, here.1.saturating_add(ns));
                 if let Some(line) = frame.file.zip(frame.line) {
-                    let of_line = function.lines.entry(line).or_default();
-                    *of_line = of_line.saturating_add(ns);
+                    let line_ns = function.lines.entry(line).or_default();
+                    *line_ns = line_ns.saturating_add(ns);
                 }
             }
             functions.sort_by_key(|function| Reverse((function.facts.ns, function.facts.samples)));

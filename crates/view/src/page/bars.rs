@@ -41,7 +41,7 @@ enum Key {
 impl Page {
     /// The sections of at least two bucket widths that overlap a window, with their names in a view.
     pub fn bars(&self, view: View, tracks: &[ThreadIndex], window: Window) -> Bars {
-        let of_track = |track: &ThreadIndex| {
+        let bars_of_track = |track: &ThreadIndex| {
             let Some(thread) = self.execution.threads.get(track.index()) else { return Vec::new() };
             let mut rows: Vec<u32> = self
                 .timeline
@@ -60,7 +60,7 @@ impl Page {
                 .filter_map(|span| Some((*track, span, self.key(view, *track, &span)?)));
             named.collect::<Vec<_>>()
         };
-        let found: Vec<(ThreadIndex, Span, Key)> = tracks.par_iter().map(of_track).flatten().collect();
+        let found: Vec<(ThreadIndex, Span, Key)> = tracks.par_iter().map(bars_of_track).flatten().collect();
         let mut number_of: FxHashMap<Key, u32> = FxHashMap::default();
         let mut keys = Vec::new();
         let bars = found.into_iter().map(|(track, span, key)| {
@@ -83,8 +83,8 @@ impl Page {
     /// The key of a section's name; `None` without a name in this view.
     fn key(&self, view: View, track: ThreadIndex, span: &Span) -> Option<Key> {
         let Section { state, place, task, region, object } = span.section;
-        let of_type = || {
-            self.execution.tasks.ty.get(task.index()).map(|ty| Key::Place(State::Task, Place::of_type(*ty)))
+        let type_key = || {
+            self.execution.tasks.ty.get(task.index()).map(|ty| Key::Place(State::Task, Place::task_type(*ty)))
         };
         match view {
             View::State if state == State::Communication => {
@@ -94,7 +94,7 @@ impl Page {
             View::State if state.is_useful() && place != Place::UNKNOWN => Some(Key::Place(state, place)),
             View::State => (!matches!(state, State::NotStarted | State::Ended)).then_some(Key::State(state)),
             View::Type if matches!(place.kind(), PlaceKind::Type(_)) => Some(Key::Place(state, place)),
-            View::Type => of_type(),
+            View::Type => type_key(),
             View::Task => task.is_some().then_some(Key::Task(task)),
             View::Region => self.region_number(region).map(|_| Key::Region(region.0)),
             View::Place => (place != Place::UNKNOWN).then_some(Key::Place(state, place)),
@@ -132,7 +132,7 @@ impl Page {
     }
 
     fn words(&self, keys: Vec<Key>) -> Vec<String> {
-        let of_execution =
+        let execution_word =
             |key: &Key| match *key {
                 Key::State(state) => Some(state.label().to_owned()),
                 Key::Call(function) => {
@@ -148,10 +148,10 @@ impl Page {
                     .map(|name| format!("region {name}")),
                 Key::Place(..) | Key::Object(_) => None,
             };
-        let known: Vec<Option<String>> = keys.iter().map(of_execution).collect();
+        let known: Vec<Option<String>> = keys.iter().map(execution_word).collect();
         let asked = keys.clone();
         let (awaited, execution, shared) = (self.awaited(), self.execution.clone(), self.shared_names());
-        let of_places: Vec<Option<String>> = self.names.ask(move |places| {
+        let place_words: Vec<Option<String>> = self.names.ask(move |places| {
             let words = |key: &Key| match *key {
                 Key::Place(state, place) => match short(&places.name(state, place)) {
                     "" => Some(state.label().to_owned()),
@@ -166,8 +166,8 @@ impl Page {
             };
             asked.iter().map(words).collect()
         });
-        let mut of_places = of_places.into_iter();
-        known.into_iter().map(|known| known.or(of_places.next().flatten()).unwrap_or_default()).collect()
+        let mut place_words = place_words.into_iter();
+        known.into_iter().map(|known| known.or(place_words.next().flatten()).unwrap_or_default()).collect()
     }
 }
 

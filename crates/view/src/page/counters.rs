@@ -77,7 +77,7 @@ impl Page {
     pub fn counter(&self, kind: CounterKind) -> &Counter {
         let tasks = &self.execution.tasks;
         let end = self.time().1;
-        let of_tasks = |ends: &[u64]| {
+        let count_tasks = |ends: &[u64]| {
             let rows = tasks.created.iter().zip(ends).zip(&tasks.status);
             // The end of a wait is unknown if the task's execution is not recorded.
             let known =
@@ -85,8 +85,8 @@ impl Page {
             apart(|| count_lives(known.map(|((created, end), _)| (*created, *end)), end))
         };
         match kind {
-            CounterKind::ReadyTasks => self.derived.ready_tasks.get_or_init(|| of_tasks(&tasks.began)),
-            CounterKind::LiveTasks => self.derived.live_tasks.get_or_init(|| of_tasks(&tasks.ended)),
+            CounterKind::ReadyTasks => self.derived.ready_tasks.get_or_init(|| count_tasks(&tasks.began)),
+            CounterKind::LiveTasks => self.derived.live_tasks.get_or_init(|| count_tasks(&tasks.ended)),
             CounterKind::Queued(queue) => self.queued()[queue].get_or_init(|| {
                 let operations = &self.queues.queues()[queue].operations;
                 let known = operations.iter().filter(|operation| operation.append > 0);

@@ -123,8 +123,8 @@ fn longest_wait(execution: &Execution, waits: &[WaitsOf]) -> Longest {
         }
     }
     let charged = |wait: &ThreadWait| {
-        let of_ties = tied.get(&wait.object).map_or(0, |ties| charged_ns(execution, wait, ties));
-        of_ties.max(if calls.contains(&wait.site) { wait.end - wait.start } else { 0 })
+        let tied_ns = tied.get(&wait.object).map_or(0, |ties| charged_ns(execution, wait, ties));
+        tied_ns.max(if calls.contains(&wait.site) { wait.end - wait.start } else { 0 })
     };
     let waits = execution.thread_waits.waits.iter();
     let rows = waits.map(|wait| (charged(wait), wait.start, wait.end, wait.thread));
@@ -155,7 +155,7 @@ fn longest_sections(execution: &Execution, wanted: &Wanted) -> [Longest; FINDING
         left.iter_mut().zip(right).for_each(|(left, right)| *left = (*left).max(right));
         left
     };
-    let of_thread = |index: usize| {
+    let longest_in_thread = |index: usize| {
         let thread = ThreadIndex(index as u32);
         let mut longest: [Longest; FINDINGS] = [None; FINDINGS];
         // Sections of a state mostly are at the same place as the one before.
@@ -180,16 +180,16 @@ fn longest_sections(execution: &Execution, wanted: &Wanted) -> [Longest; FINDING
             // Sections without time are not shown.
             let edges = execution.edges_of_run(thread);
             edges.into_iter().filter(|edge| edge.end > edge.start).for_each(take_span);
-            let mut of_activities = LongestSections::of(&execution.activities);
-            execution.threads[index].track.find_longest(&mut of_activities);
-            let found = of_activities.take(&execution.activities).filter(|(_, stretch)| stretch.ns > 0);
+            let mut longest_stretches = LongestSections::of(&execution.activities);
+            execution.threads[index].track.find_longest(&mut longest_stretches);
+            let found = longest_stretches.take(&execution.activities).filter(|(_, stretch)| stretch.ns > 0);
             found.for_each(|(activity, stretch)| take(activity, stretch));
         } else {
             execution.spans_of_run(thread).for_each(take_span);
         }
         longest
     };
-    (0..execution.threads.len()).into_par_iter().map(of_thread).reduce(|| [None; FINDINGS], later)
+    (0..execution.threads.len()).into_par_iter().map(longest_in_thread).reduce(|| [None; FINDINGS], later)
 }
 
 #[cfg(test)]
@@ -240,16 +240,16 @@ mod tests {
             wait(2, 2, (300, 340), Some(10)),
         ];
         let call = |site| taskscope_analysis::ThreadCall { site: SiteIndex(site), path: PathIndex::NONE };
-        let of_waits = |what, waits| instance_of(&execution, NamedFinding { waits, ..finding(what) });
+        let instance_in = |what, waits| instance_of(&execution, NamedFinding { waits, ..finding(what) });
         let lock = (Cause::Lock, Blamed::Holder);
         let tied = |object, tie| vec![WaitsOf::Tied(ObjectIndex(object), tie)];
-        assert_eq!(of_waits(lock, tied(1, Tie::Holds(call(7)))), Some((2, 200, 250)));
-        assert_eq!(of_waits(lock, tied(1, Tie::Holds(call(8)))), Some((1, 0, 100)));
+        assert_eq!(instance_in(lock, tied(1, Tie::Holds(call(7)))), Some((2, 200, 250)));
+        assert_eq!(instance_in(lock, tied(1, Tie::Holds(call(8)))), Some((1, 0, 100)));
         let signal = (Cause::WaitSignal, Blamed::Waker);
-        assert_eq!(of_waits(signal, tied(2, Tie::Wakes(call(9)))), Some((1, 300, 310)));
-        assert_eq!(of_waits(signal, tied(2, Tie::Wakes(call(11)))), None);
+        assert_eq!(instance_in(signal, tied(2, Tie::Wakes(call(9)))), Some((1, 300, 310)));
+        assert_eq!(instance_in(signal, tied(2, Tie::Wakes(call(11)))), None);
         let sleep = (Cause::BlockedSleep, Blamed::Code);
-        assert_eq!(of_waits(sleep, vec![WaitsOf::In(SITE)]), Some((1, 0, 100)));
+        assert_eq!(instance_in(sleep, vec![WaitsOf::In(SITE)]), Some((1, 0, 100)));
     }
 
     #[test]
@@ -269,7 +269,7 @@ mod tests {
                 wait: Some(wait),
             });
         }
-        let of_process = |process, place| {
+        let process_instance = |process, place| {
             let late = LateProcess { process: ProcessIndex(process), pid: 1, rank: None };
             let culprits = vec![(State::Communication, place)];
             instance_of(
@@ -277,8 +277,8 @@ mod tests {
                 NamedFinding { culprits, late: Some(late), ..finding((Cause::Wait, Blamed::Rank)) },
             )
         };
-        assert_eq!(of_process(2, place), Some((0, 600, 700)));
-        assert_eq!(of_process(1, place), Some((0, 0, 500)));
-        assert_eq!(of_process(1, Place::site(SiteIndex(6))), None);
+        assert_eq!(process_instance(2, place), Some((0, 600, 700)));
+        assert_eq!(process_instance(1, place), Some((0, 0, 500)));
+        assert_eq!(process_instance(1, Place::site(SiteIndex(6))), None);
     }
 }

@@ -81,7 +81,7 @@ impl Page {
     /// Messages that a thread sent or received in a section, in order of their sending.
     pub(super) fn messages_of(&self, track: ThreadIndex, span: &Span) -> Vec<MessageFacts> {
         let messages = &self.execution.communication.messages;
-        let of_threads = self.derived.messages.get_or_init(|| {
+        let thread_messages = self.derived.messages.get_or_init(|| {
             let mut rows = vec![Vec::new(); self.execution.threads.len()];
             for (row, message) in (0..).zip(messages) {
                 for (thread, at) in [(message.sender, message.sent), (message.receiver, message.received)] {
@@ -93,7 +93,7 @@ impl Page {
             rows.iter_mut().for_each(|rows: &mut Vec<(u64, u32)>| rows.sort_unstable());
             rows
         });
-        let Some(rows) = of_threads.get(track.index()) else { return Vec::new() };
+        let Some(rows) = thread_messages.get(track.index()) else { return Vec::new() };
         let first = rows.partition_point(|(at, _)| *at < span.start);
         let within = rows[first..].iter().take_while(|(at, _)| *at <= span.end);
         let facts = within.take(LISTED).map(|(at, row)| {
@@ -126,8 +126,9 @@ impl Page {
         (start, end): (u64, u64),
     ) -> Option<ThreadWaitFacts> {
         let waits = &self.execution.thread_waits;
-        let of_thread = waits.of_thread(track, start, end).iter();
-        let wait = *of_thread.max_by_key(|wait| wait.end.min(end).saturating_sub(wait.start.max(start)))?;
+        let thread_waits = waits.waits_of(track, start, end).iter();
+        let wait =
+            *thread_waits.max_by_key(|wait| wait.end.min(end).saturating_sub(wait.start.max(start)))?;
         let waker = wait.waker;
         let holds: Vec<_> =
             waits.holds_of(wait.object, wait.start, wait.end).iter().take(8).copied().collect();

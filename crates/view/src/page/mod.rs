@@ -129,7 +129,7 @@ pub struct Page {
 fn report_with_paths(session: &Session, analysis: &Analysis, problems: &[Problem]) -> Report {
     let mut report = crate::report_json(session, analysis, problems);
     if !session.execution.whole().samples.rows.is_empty() {
-        let paths = CallPaths::of_session(session, TaskContext::Creation);
+        let paths = CallPaths::from_session(session, TaskContext::Creation);
         report.call_paths = Some(paths.tables(&TableOptions::whole(false, None, TOP_PATHS)));
     }
     report
@@ -144,8 +144,8 @@ impl Page {
 
     /// A page with the critical path, for a report, which shows the run at one zoom.
     pub fn reported(session: Session) -> Page {
-        let page = Page::analysed_while(session, Timeline::of_sections, critical_path::critical_path);
-        let type_rows = page.new_type_rows().of_sections(&page.execution);
+        let page = Page::analysed_while(session, Timeline::without_buckets, critical_path::critical_path);
+        let type_rows = page.new_type_rows().without_buckets(&page.execution);
         // Its counters are on the page, too; those of a large trace would take a pass over it.
         if page.report.events <= nested::MAX_READ_EVENTS {
             page.nested();
@@ -206,7 +206,7 @@ impl Page {
             timeline.mark(instance.thread, Flags::FINDING, vec![(instance.start, instance.end)]);
         }
         Page {
-            names: Names::of(execution.clone(), taskscope_session::KeptModules::of_trace(&session.root)),
+            names: Names::of(execution.clone(), taskscope_session::KeptModules::in_trace(&session.root)),
             timeline,
             report,
             instances,
@@ -291,8 +291,8 @@ impl Page {
 fn time_of(execution: &Execution, queues: &Queues) -> (u64, u64) {
     // Operations may reach out of a part of a run.
     let (low, high) = execution.part_of_time();
-    let of_queues = queues.range().map(|(first, last)| (first.clamp(low, high), last.clamp(low, high)));
-    match (execution.range(), of_queues) {
+    let queue_range = queues.range().map(|(first, last)| (first.clamp(low, high), last.clamp(low, high)));
+    match (execution.range(), queue_range) {
         (range, None) => range,
         ((0, 0), Some(range)) => range,
         ((start, end), Some((first, last))) => (start.min(first), end.max(last)),

@@ -123,9 +123,9 @@ impl Page {
 
     /// The track of a system thread id.
     pub(super) fn thread_of(&self, pid: Option<i64>, tid: i64) -> Option<usize> {
-        let of_process = |thread: &taskscope_execution::Thread| {
+        let is_in_process = |thread: &taskscope_execution::Thread| {
             pid.is_none() || self.execution.processes.get(thread.process.index()).map(|p| p.pid) == pid
         };
-        self.execution.threads.iter().position(|thread| thread.tid == tid && of_process(thread))
+        self.execution.threads.iter().position(|thread| thread.tid == tid && is_in_process(thread))
     }
 }

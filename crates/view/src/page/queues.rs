@@ -151,14 +151,14 @@ impl Queues {
         for (number, queue) in queues.iter_mut().enumerate() {
             queue.operations.sort_by_key(|o| (o.start, Reverse(o.end), o.seq));
             // Once over all operations: a trace may name a lane of its own for each.
-            let mut of_lanes: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+            let mut rows_by_lane: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
             for (index, operation) in queue.operations.iter().enumerate() {
-                of_lanes.entry(operation.lane).or_default().push(index as u32);
+                rows_by_lane.entry(operation.lane).or_default().push(index as u32);
             }
-            if of_lanes.is_empty() && !queue.lost.is_empty() {
-                of_lanes.insert(0, Vec::new());
+            if rows_by_lane.is_empty() && !queue.lost.is_empty() {
+                rows_by_lane.insert(0, Vec::new());
             }
-            let first = of_lanes.keys().next().copied();
+            let first = rows_by_lane.keys().next().copied();
             let value_of = queue.names.iter().map(|name| {
                 *number_of.entry(name.clone()).or_insert_with(|| {
                     names.push(name.clone());
@@ -170,7 +170,7 @@ impl Queues {
                 queue: number,
                 ..Lane::of(queue, (lane, &rows), &value_of, Some(lane) == first)
             };
-            lanes.extend(of_lanes.into_iter().map(lane_of));
+            lanes.extend(rows_by_lane.into_iter().map(lane_of));
         }
         Queues { queues, lanes, names }
     }
@@ -257,7 +257,7 @@ impl Queues {
             if !lanes[row].lost.is_empty() {
                 lanes[row].lost.flag(window, buckets);
             }
-            if let Some(marks) = matches.and_then(|matches| matches.of_lane(self, rows[row])) {
+            if let Some(marks) = matches.and_then(|matches| matches.lane_marks(self, rows[row])) {
                 marks.flag(window, buckets);
             }
         })
@@ -270,13 +270,13 @@ impl Queues {
 
     /// Number of operations with a wanted name.
     pub(super) fn count_named(&self, wanted: impl Fn(&str) -> bool) -> u64 {
-        let of_queue = |queue: &Queue| {
+        let count_in_queue = |queue: &Queue| {
             let names: Vec<bool> = queue.names.iter().map(|name| wanted(name)).collect();
             let named =
                 queue.operations.iter().filter(|o| names.get(o.name as usize).copied().unwrap_or(false));
             named.count() as u64
         };
-        self.queues.iter().map(of_queue).sum()
+        self.queues.iter().map(count_in_queue).sum()
     }
 
     /// Marks of a row's operations with a wanted name.
@@ -334,7 +334,7 @@ impl Queues {
         tid: i64,
         (low, high): (u64, u64),
     ) -> Vec<(u32, QueueOperation, &str)> {
-        let of_lane = |(row, lane): (u32, &Lane)| {
+        let lane_operations = |(row, lane): (u32, &Lane)| {
             let queue = &self.queues[lane.queue];
             let is_of_process = queue.pid.is_none() || queue.pid == pid;
             let operations = lane.operations.iter().filter_map(|at| queue.operations.get(*at as usize));
@@ -344,7 +344,7 @@ impl Queues {
             let name = |o: &QueueOperation| queue.names.get(o.name as usize).map_or("", String::as_str);
             own.map(move |o| (row, *o, name(o))).collect::<Vec<_>>()
         };
-        let mut found: Vec<_> = (0..).zip(&self.lanes).flat_map(of_lane).collect();
+        let mut found: Vec<_> = (0..).zip(&self.lanes).flat_map(lane_operations).collect();
         found.sort_by_key(|(row, operation, _)| (operation.start, *row));
         found
     }

@@ -131,7 +131,7 @@ impl Page {
         low: u64,
         high: u64,
     ) -> FxHashMap<(State, Place), (u64, u64)> {
-        let of_track = |track: &ThreadIndex| {
+        let track_sums = |track: &ThreadIndex| {
             let mut sums: FxHashMap<(State, Place), (u64, u64)> = FxHashMap::default();
             let Some(thread) = self.execution.threads.get(track.index()) else { return sums };
             let rows = thread.track.starts();
@@ -153,7 +153,7 @@ impl Page {
             }
             left
         };
-        apart(|| tracks.par_iter().map(of_track).reduce(FxHashMap::default, join))
+        apart(|| tracks.par_iter().map(track_sums).reduce(FxHashMap::default, join))
     }
 
     fn tasks_begun(&self, low: u64, high: u64) -> usize {

@@ -122,7 +122,7 @@ impl Matches {
     }
 
     /// The marks of a lane of the device queues; operations match only by words.
-    pub(super) fn of_lane(&self, queues: &Queues, lane: u32) -> Option<&Marks> {
+    pub(super) fn lane_marks(&self, queues: &Queues, lane: u32) -> Option<&Marks> {
         let marks = self.lanes.get(lane as usize)?;
         Some(marks.get_or_init(|| queues.named_marks(lane, has_text(&self.text))))
     }
@@ -198,7 +198,7 @@ impl Record for Shown<'_> {
             "place" => with(text(&section.place)),
             "type" => {
                 let ty = execution.tasks.ty.get(section.task.index()).copied();
-                with(ty.and_then(|ty| text(&Place::of_type(ty))))
+                with(ty.and_then(|ty| text(&Place::task_type(ty))))
             }
             _ => with(None),
         }
@@ -368,7 +368,8 @@ impl Page {
         let catalog = &self.execution.catalog;
         let (types, sites, gaps) = (catalog.types.len(), catalog.sites.len(), catalog.gaps.len());
         self.names.ask(move |names| {
-            let types = (0..types as u32).map(TypeIndex).map(|ty| (Place::of_type(ty), names.type_name(ty)));
+            let types =
+                (0..types as u32).map(TypeIndex).map(|ty| (Place::task_type(ty), names.type_name(ty)));
             let sites =
                 (0..sites as u32).map(SiteIndex).map(|site| (Place::site(site), names.construct("", site)));
             let gaps = (0..gaps as u32).map(GapIndex).map(|gap| (Place::gap(gap), names.gap_name(gap)));

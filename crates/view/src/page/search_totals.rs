@@ -30,7 +30,7 @@ impl Page {
     pub fn search_totals(&self, text: &str) -> SearchTotals {
         let pattern = self.pattern(text);
         let is_nothing = pattern.is_nothing();
-        let of_track = |track: u32| {
+        let track_totals = |track: u32| {
             let track = ThreadIndex(track);
             let spans = self.execution.threads[track.index()].track.spans();
             let matching = spans.filter(|span| pattern.matches(self, track, span));
@@ -38,7 +38,7 @@ impl Page {
         };
         let tracks = if is_nothing { 0 } else { self.tracks() as u32 };
         let add = |one: (u64, u64), two: (u64, u64)| (one.0 + two.0, one.1 + two.1);
-        let (sections, ns) = (0..tracks).into_par_iter().map(of_track).reduce(|| (0, 0), add);
+        let (sections, ns) = (0..tracks).into_par_iter().map(track_totals).reduce(|| (0, 0), add);
         let operations = self.queues.count_named(has_text(text));
         let hints = if sections + operations == 0 { self.hints(text) } else { Vec::new() };
         SearchTotals { sections, ns, operations, hints }

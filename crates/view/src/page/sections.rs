@@ -324,7 +324,7 @@ impl Page {
     /// The call of a communication library that covers a section.
     pub(super) fn call_at(&self, track: ThreadIndex, span: &Span) -> Option<&MpiCall> {
         let calls = &self.execution.communication.calls;
-        let of_threads = self.derived.calls.get_or_init(|| {
+        let thread_calls = self.derived.calls.get_or_init(|| {
             let mut rows = vec![Vec::new(); self.execution.threads.len()];
             for (row, call) in (0..).zip(calls) {
                 if let Some(rows) = rows.get_mut(call.thread.index()) {
@@ -335,7 +335,7 @@ impl Page {
                 .for_each(|rows: &mut Vec<u32>| rows.sort_by_key(|row| calls[*row as usize].start));
             rows
         });
-        let rows = of_threads.get(track.index())?;
+        let rows = thread_calls.get(track.index())?;
         let begun = rows.partition_point(|row| calls[*row as usize].start <= span.start);
         // Calls of one thread are nested a few deep at most: a call that the library makes itself is in the one before.
         let last = rows[..begun].iter().rev().take(4).map(|row| &calls[*row as usize]);

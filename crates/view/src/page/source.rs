@@ -115,8 +115,8 @@ impl Page {
     /// The source in question with the times of its lines in `[from, to)`, nanoseconds since the start of the trace; `None` if
     /// the run has no such file.
     pub fn source(&self, of: &SourceOf, from: u64, to: u64) -> Option<SourceFacts> {
-        let of_run: FxHashSet<&str> = self.source_files().all.iter().map(String::as_str).collect();
-        let heat = self.lines_in(from, to, &of_run);
+        let run_sources: FxHashSet<&str> = self.source_files().all.iter().map(String::as_str).collect();
+        let heat = self.lines_in(from, to, &run_sources);
         let mut files: BTreeMap<&str, u64> = BTreeMap::new();
         for ((file, _), heat) in &heat {
             *files.entry(file).or_default() += (heat.useful_ns + heat.lost_ns).max(heat.sampled_ns);
@@ -127,14 +127,16 @@ impl Page {
         let (file, line) = match of {
             SourceOf::Section(track, at) => {
                 let (file, line) = self.place_of_section(*track, *at)?;
-                (whole_name(&file, &of_run).unwrap_or(file), line)
+                (whole_name(&file, &run_sources).unwrap_or(file), line)
             }
             // It may have no time in the range.
-            SourceOf::File(file) | SourceOf::Line(file, _) if !of_run.contains(file.as_str()) => return None,
-            SourceOf::Line(file, line) => {
-                (whole_name(file, &of_run).unwrap_or_else(|| file.clone()), Some(*line))
+            SourceOf::File(file) | SourceOf::Line(file, _) if !run_sources.contains(file.as_str()) => {
+                return None;
             }
-            SourceOf::File(file) => (whole_name(file, &of_run).unwrap_or_else(|| file.clone()), None),
+            SourceOf::Line(file, line) => {
+                (whole_name(file, &run_sources).unwrap_or_else(|| file.clone()), Some(*line))
+            }
+            SourceOf::File(file) => (whole_name(file, &run_sources).unwrap_or_else(|| file.clone()), None),
             SourceOf::Hottest => {
                 // Files of libraries are seldom here.
                 let first = files.iter().take(MAX_FILES).find(|row| self.sources.find(&row.file).is_ok());
@@ -225,7 +227,7 @@ impl Page {
     }
 
     /// Times of all lines in a range; a name is joined with the same one of the run in each range.
-    fn lines_in(&self, from: u64, to: u64, of_run: &FxHashSet<&str>) -> Lines {
+    fn lines_in(&self, from: u64, to: u64, run_sources: &FxHashSet<&str>) -> Lines {
         let (low, high) = (self.start().saturating_add(from), self.start().saturating_add(to));
         let places: Vec<((State, Place), u64)> = self
             .places_in(&self.all_tracks(), low, high)
@@ -257,7 +259,7 @@ impl Page {
         }
         let mut joined = Lines::default();
         for ((file, line), heat) in lines {
-            let file = whole_name(&file, of_run).unwrap_or(file);
+            let file = whole_name(&file, run_sources).unwrap_or(file);
             let sum = joined.entry((file, line)).or_default();
             sum.line = line;
             sum.useful_ns += heat.useful_ns;

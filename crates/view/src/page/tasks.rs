@@ -203,7 +203,7 @@ impl Page {
 
     /// The name that bars have of a type.
     fn short_type(&self, ty: TypeIndex) -> String {
-        self.code_names(&[(State::Task, Place::of_type(ty))]).pop().unwrap_or_default()
+        self.code_names(&[(State::Task, Place::task_type(ty))]).pop().unwrap_or_default()
     }
 
     fn task_edge(&self, edge: Predecessor) -> TaskEdge {

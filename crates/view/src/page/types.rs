@@ -84,13 +84,13 @@ impl TypeRows {
         }
         let types: Vec<TypeIndex> =
             (0..counts.len()).filter(|ty| counts[*ty] > 0).map(|ty| TypeIndex(ty as u32)).collect();
-        let mut of_name: FxHashMap<String, (u64, Vec<TypeIndex>)> = FxHashMap::default();
+        let mut types_by_name: FxHashMap<String, (u64, Vec<TypeIndex>)> = FxHashMap::default();
         for (ty, name) in types.iter().zip(names_of(types.clone())) {
-            let row = of_name.entry(name).or_default();
+            let row = types_by_name.entry(name).or_default();
             row.0 += counts[ty.index()];
             row.1.push(*ty);
         }
-        let mut rows: Vec<(String, (u64, Vec<TypeIndex>))> = of_name.into_iter().collect();
+        let mut rows: Vec<(String, (u64, Vec<TypeIndex>))> = types_by_name.into_iter().collect();
         rows.sort_by(|(_, a), (_, b)| (Reverse(a.0), &a.1).cmp(&(Reverse(b.0), &b.1)));
         let others = rows.len() > TYPES;
         rows.truncate(TYPES);
@@ -102,9 +102,9 @@ impl TypeRows {
         TypeRows { labels, others, slots, pyramids: OnceLock::new() }
     }
 
-    /// Creates rows that walk over all sections for each answer; see [`Pyramid::of_sections`].
-    pub fn of_sections(self, execution: &Execution) -> TypeRows {
-        let pyramid = Pyramid::of_sections(&FlagRules::default());
+    /// Creates rows that walk over all sections for each answer; see [`Pyramid::without_buckets`].
+    pub fn without_buckets(self, execution: &Execution) -> TypeRows {
+        let pyramid = Pyramid::without_buckets(&FlagRules::default());
         TypeRows { pyramids: vec![pyramid; execution.threads.len()].into(), ..self }
     }
 
@@ -186,7 +186,7 @@ mod tests {
             [Window::covering(start, end, 40), Window::covering(start + end / 9, start + end / 8, 300)]
         {
             let shares = rows.shares(&execution, window);
-            assert!(rows_of().of_sections(&execution).shares(&execution, window) == shares);
+            assert!(rows_of().without_buckets(&execution).shares(&execution, window) == shares);
             let mut expected = vec![0; shares.len()];
             for span in execution.threads[1..].iter().flat_map(|thread| thread.track.spans()) {
                 let Section { state, place, task, .. } = span.section;

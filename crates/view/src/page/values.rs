@@ -140,9 +140,9 @@ impl Page {
 
     /// The replayed fraction of the trace, while a request waits for a view of it.
     pub fn playing(&self) -> Option<f64> {
-        let of_models =
+        let models_progress =
             self.derived.models.get().and_then(Option::as_ref).and_then(|models| models.progress());
-        of_models.or_else(|| self.derived.shown.get()?.as_ref()?.progress())
+        models_progress.or_else(|| self.derived.shown.get()?.as_ref()?.progress())
     }
 
     /// The value of a row of a model's view at a time, or the next or previous value. Times are nanoseconds

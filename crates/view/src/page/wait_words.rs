@@ -51,7 +51,7 @@ impl Page {
         let execution = &self.execution;
         let mut rows: FxHashMap<Key, usize> = FxHashMap::default();
         let mut asked = Vec::new();
-        let of_waits: Vec<usize> = (execution.thread_waits.waits.iter())
+        let asked_rows: Vec<usize> = (execution.thread_waits.waits.iter())
             .map(|wait| {
                 let (key, calls) = key_of(execution, wait);
                 *rows.entry(key).or_insert_with(|| {
@@ -68,7 +68,7 @@ impl Page {
         // Without names of places.
         texts.resize(count, "wait".to_owned());
         let numbers: Vec<i64> = texts.iter().map(|text| words.number(text)).collect();
-        of_waits.into_iter().map(|row| numbers[row]).collect()
+        asked_rows.into_iter().map(|row| numbers[row]).collect()
     }
 }
 

@@ -213,7 +213,7 @@ impl Page<'_> {
 
     fn time(&mut self) {
         let (report, capacity_ns) = (self.report, self.report.capacity_ns);
-        self.heading("Where the time went", &[(self.unit.of_workers(), 16), ("share", 9)]);
+        self.heading("Where the time went", &[(self.unit.worker_label(), 16), ("share", 9)]);
         let mut states: Vec<(State, u64)> = report.states.iter().map(|(state, ns)| (state.0, *ns)).collect();
         states.sort_by_key(|(state, ns)| (std::cmp::Reverse(*ns), *state));
         // States below a thousandth get no line, unless everything was requested.

@@ -31,7 +31,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     out.flush().context("cannot write the comparison")?;
-    let grown = match (args.fail_over, difference.of_run(args.of.name())) {
+    let grown = match (args.fail_over, difference.run_comparison(args.of.name())) {
         (Some(percent), Some(comparison)) => comparison.has_grown_over(percent / 100.0),
         (Some(_), None) => {
             return Err(Failure::new(format!("--fail-over cannot judge {}", args.of.name()))

@@ -233,8 +233,8 @@ impl Environment {
                 None => own.push(name),
                 Some((_, variable)) => {
                     let before = items(&std::env::var_os(name).unwrap_or_default());
-                    let of_ours = items(value).into_iter().filter(|item| !before.contains(item));
-                    added.push((*variable, of_ours.collect::<Vec<_>>().join(OsStr::new(":"))));
+                    let added_items = items(value).into_iter().filter(|item| !before.contains(item));
+                    added.push((*variable, added_items.collect::<Vec<_>>().join(OsStr::new(":"))));
                     own.push(variable);
                 }
             }

@@ -91,8 +91,8 @@ fn candidates(name: &str, first: &[PathBuf]) -> Vec<PathBuf> {
 fn library_path() -> Vec<PathBuf> {
     let paths = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let users = std::env::split_paths(&paths).filter(|path| !path.as_os_str().is_empty());
-    let of_scripts = SEARCHED_FIRST.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    of_scripts.into_iter().chain(users).collect()
+    let script_paths = SEARCHED_FIRST.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    script_paths.into_iter().chain(users).collect()
 }
 
 static SEARCHED_FIRST: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());

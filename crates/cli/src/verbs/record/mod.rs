@@ -329,7 +329,7 @@ fn attach(
     let has_runtime_inside = || programs.iter().any(|program| elf::holds_openmp_runtime(program));
     // The recorder is to see that.
     let may_restrict = || programs.iter().any(|program| untouched::may_restrict_itself(program));
-    if let Some(Filters(own @ 1..)) = Filters::of_this_thread() {
+    if let Some(Filters(own @ 1..)) = Filters::current_thread() {
         environment.set(FILTERS, own.to_string());
     }
     if rate.is_some()

@@ -242,9 +242,9 @@ impl Run<'_> {
             ));
         }
         remedies.extend(others.iter().filter_map(|found| found.known()?.hint.map(str::to_owned)));
-        let of_group =
+        let has_group =
             |group: Group| others.iter().any(|found| found.known().is_some_and(|known| known.group == group));
-        if of_group(Group::Rust) || of_group(Group::Native) {
+        if has_group(Group::Rust) || has_group(Group::Native) {
             remedies.push(
                 "docs/instrumenting.md: record tasks and states with a few lines of Rust, C or C++"
                     .to_owned(),
@@ -370,10 +370,10 @@ mod tests {
         let program = PathBuf::from("/nonexistent/app");
         let mut file = RunFile::begin(vec!["./app".into(), "a b".into()], &program, mode, None, Vec::new());
         file.wall_ns = Some(1_000_000);
-        of_run(&file, &program, seen, false)
+        reason_for(&file, &program, seen, false)
     }
 
-    fn of_run(file: &RunFile, program: &Path, seen: &Seen, is_preloaded: bool) -> NotRecorded {
+    fn reason_for(file: &RunFile, program: &Path, seen: &Seen, is_preloaded: bool) -> NotRecorded {
         let programs = &[program.to_owned()];
         NotRecorded::of(&Run { file, programs, seen, uses_ovni: false, is_preloaded })
     }
@@ -385,14 +385,14 @@ mod tests {
         for mode in [RecordMode::Trace, RecordMode::Profile] {
             let file = RunFile::begin(command.clone(), program, mode, None, Vec::new());
             let seen = seen(&["a b.so", "libc.so.6"], 3);
-            let replaced = of_run(&file, program, &seen, true);
+            let replaced = reason_for(&file, program, &seen, true);
             assert_eq!(replaced.reason, "preload-replaced");
             assert!(replaced.text.starts_with("env sets LD_PRELOAD"), "{replaced:?}");
             assert!(
                 replaced.remedies[0].starts_with("LD_PRELOAD='./a b.so' taskscope record"),
                 "{replaced:?}"
             );
-            assert_ne!(of_run(&file, program, &seen, false).reason, "preload-replaced");
+            assert_ne!(reason_for(&file, program, &seen, false).reason, "preload-replaced");
         }
     }
 
@@ -400,10 +400,10 @@ mod tests {
     fn options_that_were_set_are_no_remedy() {
         let program = Path::new("/nonexistent/app");
         let file = RunFile::begin(vec!["./start".into()], program, RecordMode::Trace, None, Vec::new());
-        let without = of_run(&file, program, &seen(&["libc.so.6"], 3), true);
+        let without = reason_for(&file, program, &seen(&["libc.so.6"], 3), true);
         assert!(without.text.contains("without the recorder's LD_PRELOAD"), "{without:?}");
         assert!(without.remedies.iter().all(|remedy| !remedy.contains("--threads")), "{without:?}");
-        let with = of_run(&file, program, &seen(&["libtaskscope_threads.so", "libc.so.6"], 3), true);
+        let with = reason_for(&file, program, &seen(&["libtaskscope_threads.so", "libc.so.6"], 3), true);
         assert!(with.text.contains("--threads"), "{with:?}");
     }
 

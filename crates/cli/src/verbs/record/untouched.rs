@@ -113,10 +113,10 @@ pub fn among(programs: Vec<PathBuf>) -> Untouched {
                 is_first_untouched |= is_first;
             }
             None => {
-                let of_system = |file: &PathBuf| {
+                let is_system_file = |file: &PathBuf| {
                     SYSTEM.iter().any(|directory| file.parent() == Some(Path::new(directory)))
                 };
-                may_attach |= file.as_ref().is_some_and(|file| !of_system(file));
+                may_attach |= file.as_ref().is_some_and(|file| !is_system_file(file));
                 untouched.others.push(program.clone());
             }
         }
@@ -167,7 +167,7 @@ pub fn left_alone(trace: &Path, untouched: &Untouched) -> Vec<Notice> {
 pub fn may_restrict_itself(program: &Path) -> bool {
     let mut objects = loader::objects_of(program).into_iter().map(|(_, object)| object.imports);
     objects.next().is_some_and(|own| own.contains("prctl") || own.contains("seccomp_load"))
-        || objects.any(|of_library| of_library.contains("seccomp_load"))
+        || objects.any(|library| library.contains("seccomp_load"))
 }
 
 /// The ELF file that the kernel executes for a program: itself, or the interpreter that its first line names.

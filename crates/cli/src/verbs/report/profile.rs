@@ -36,7 +36,7 @@ pub fn run(request: &Request) -> anyhow::Result<Option<ExitCode>> {
     }
     profiles::check_context(&request.trace, request.paths.context)?;
     let paths = CallPaths::of(&profile, kept, None);
-    let (trace, findings) = (request.trace.display().to_string(), Findings::of_profile(&paths));
+    let (trace, findings) = (request.trace.display().to_string(), Findings::from_profile(&paths));
     let paths_options = request.paths.options(request.width, false);
     let tables = match request.form {
         Form::Text | Form::Timeline { .. } => paths_options.tables(&paths),

@@ -39,7 +39,7 @@ pub fn run(request: &Request) -> anyhow::Result<ExitCode> {
         Form::Json => {
             let mut report = taskscope_view::report_json(&session, &analysis, &problems);
             if request.paths.is_asked || !session.execution.whole().samples.rows.is_empty() {
-                let paths = CallPaths::of_session(&session, request.paths.context);
+                let paths = CallPaths::from_session(&session, request.paths.context);
                 report.call_paths = Some(paths.tables(&request.paths.whole_tables()));
             }
             if request.shown.is_asked || shown::is_in(&session) {
@@ -63,8 +63,8 @@ pub fn run(request: &Request) -> anyhow::Result<ExitCode> {
 /// The timeline of the whole trace or its part.
 fn timeline(session: &Session, width: usize) -> TimelineReport {
     let (trace, execution) = (session.root.display().to_string(), &session.execution);
-    let of_sections = Timeline::of_sections(execution);
-    let report = timeline_report(trace, execution, &session.devices, &of_sections, width);
+    let section_timeline = Timeline::without_buckets(execution);
+    let report = timeline_report(trace, execution, &session.devices, &section_timeline, width);
     TimelineReport { notes: taskscope_view::notes_of_filter(session), ..report }
 }
 
@@ -98,7 +98,7 @@ fn text(
         false => request.paths.options(request.width, samples_alone),
     };
     if sections.contains(&Section::CallPaths) {
-        let paths = CallPaths::of_session(session, request.paths.context);
+        let paths = CallPaths::from_session(session, request.paths.context);
         report.call_paths = Some(paths.tables(&paths_options.tables(&paths)));
     }
     let instrumentation_top = request.top.unwrap_or(10);

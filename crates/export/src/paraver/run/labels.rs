@@ -136,8 +136,8 @@ fn values(
         }
         Type::NanosPlace | Type::ConstructPlace | Type::TaskPlace => by_text(&places.0),
         Type::PointToPoint | Type::Collective | Type::OtherMpi | Type::OneSided | Type::MpiFile => {
-            let of_class = functions.0.iter().filter(|(name, _)| super::numbers::class_of(name) == ty);
-            of_class.map(|(name, number)| (*number, name.clone())).collect()
+            let class_functions = functions.0.iter().filter(|(name, _)| super::numbers::class_of(name) == ty);
+            class_functions.map(|(name, number)| (*number, name.clone())).collect()
         }
         Type::Object => used.objects.iter().map(|(number, name)| (*number, name.clone())).collect(),
         Type::Region => vec![(REGION, "REGION (open)".to_owned())],

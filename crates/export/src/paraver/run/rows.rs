@@ -103,11 +103,11 @@ impl Rows {
             self.nodes.iter().scan(1, |sum, node| Some(std::mem::replace(sum, *sum + node.1))).collect();
         let mut first_cpus: Vec<Vec<u32>> = Vec::new();
         for (_, tasks) in &self.applications {
-            let of_task = |task: &Task| {
+            let first_cpu = |task: &Task| {
                 let next = &mut next[task.node as usize];
                 std::mem::replace(next, *next + task.threads.len() as u32)
             };
-            first_cpus.push(tasks.iter().map(of_task).collect());
+            first_cpus.push(tasks.iter().map(first_cpu).collect());
         }
         let number = |application: usize| {
             self.applications.iter().position(|(name, _)| *name == APPLICATIONS[application]).unwrap_or(0)
@@ -148,9 +148,10 @@ impl Rows {
             labels.iter().try_for_each(|label| writeln!(out, "{}", one_line(label)))?;
             writeln!(out)
         };
-        let of_node = |(node, count): (usize, u32)| (1..=count).map(move |cpu| format!("{}.{cpu}", node + 1));
+        let node_cpus =
+            |(node, count): (usize, u32)| (1..=count).map(move |cpu| format!("{}.{cpu}", node + 1));
         let counts = self.nodes.iter().map(|node| node.1).enumerate();
-        level("CPU", counts.flat_map(of_node).collect())?;
+        level("CPU", counts.flat_map(node_cpus).collect())?;
         let name = |node: &(String, u32)| if node.0.is_empty() { "host".to_owned() } else { node.0.clone() };
         level("NODE", self.nodes.iter().map(name).collect())?;
         level("APPL", self.applications.iter().map(|(name, _)| (*name).to_owned()).collect())?;

@@ -148,7 +148,7 @@ impl Interpreter {
                 ty
             }
         };
-        let section = Section { place: Place::of_type(ty), task, ..Section::of(state) };
+        let section = Section { place: Place::task_type(ty), task, ..Section::of(state) };
         self.open(thread, at, Opener::Named(number), section, out);
     }
 }

@@ -45,7 +45,7 @@ impl Interpreter {
             }
             Shown::Resume { task, .. } => {
                 let (index, ty) = self.instrumented_task(process, task);
-                let place = if ty.is_some() { Place::of_type(ty) } else { Place::UNKNOWN };
+                let place = if ty.is_some() { Place::task_type(ty) } else { Place::UNKNOWN };
                 let section =
                     Section { place, task: index, object: ObjectIndex::NONE, ..Section::of(State::Task) };
                 self.takes_up_tasks(thread, at, out);

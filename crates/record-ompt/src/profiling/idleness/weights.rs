@@ -105,10 +105,10 @@ pub fn settle(tree: &mut Tree, pool: &Pool, idle: u64, late: &[Late]) {
     tree.add(symptom, Metric::taken(Marker::Idle), idle);
     let nodes: Vec<NodeId> = std::iter::once(ROOT).chain(tree.ids()).collect();
     let weights = |tree: &mut Tree, metric: Metric, times: (u64, u64)| -> Vec<(NodeId, u128)> {
-        let of_node = |node: &NodeId| {
+        let node_weight = |node: &NodeId| {
             (*node, u128::from(tree.take(*node, metric)) * u128::from(times.0) / u128::from(times.1.max(1)))
         };
-        nodes.iter().map(of_node).filter(|(_, weight)| *weight > 0).collect()
+        nodes.iter().map(node_weight).filter(|(_, weight)| *weight > 0).collect()
     };
     let all_late: u64 = late.iter().map(|late| late.owed).sum();
     divide(tree, idle.saturating_sub(all_late), |tree, kind| weights(tree, kind.present, (1, 1)));
@@ -129,8 +129,8 @@ fn divide(tree: &mut Tree, owed: u64, mut weights: impl FnMut(&mut Tree, Kind) -
         return;
     }
     let sum: u128 = known.iter().map(|(_, weight)| weight).sum();
-    let of_known = sum.min(owed.into()) as u64;
-    for (ns, shares) in [(of_known, known), (owed - of_known, sampled)] {
+    let known_ns = sum.min(owed.into()) as u64;
+    for (ns, shares) in [(known_ns, known), (owed - known_ns, sampled)] {
         if ns > 0 {
             taskscope_profile::settle(tree, Metric::shared(Marker::Idle), ns, &shares);
         }

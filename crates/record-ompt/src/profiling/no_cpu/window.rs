@@ -259,7 +259,7 @@ impl Observed {
         let zeros = || [const { AtomicU64::new(0) }; STATES];
         Observed {
             is_wanted,
-            cpus: AtomicU64::new(Mask::of_process().map_or(1, |mask| mask.cpus().count() as u64)),
+            cpus: AtomicU64::new(Mask::process_affinity().map_or(1, |mask| mask.cpus().count() as u64)),
             limit: OnceLock::new(),
             spent: zeros(),
             off: zeros(),
@@ -304,7 +304,7 @@ impl Observed {
 
     fn limit(&self) -> &Limit {
         self.limit.get_or_init(|| {
-            let cgroups = Cgroups::of_process();
+            let cgroups = Cgroups::calling_process();
             // Without a limit it is 0.
             let quota = cgroups.quota().map(|quota| quota.millicpus);
             if let Some(millicpus) = quota.filter(|millicpus| *millicpus > 0) {
@@ -347,9 +347,10 @@ impl Observed {
 
     /// Number and time of the stops of the process, and the time in them of workers, or of all threads if no worker has any.
     pub fn stops(&self) -> (u64, u64, u64) {
-        let of_workers: u64 = load(&self.stopped).iter().sum();
-        let of_threads = if of_workers > 0 { of_workers } else { self.stopped_others.load(Relaxed) };
-        (self.stops.load(Relaxed), self.stops_ns.load(Relaxed), of_threads)
+        let stopped_workers: u64 = load(&self.stopped).iter().sum();
+        let stopped_threads =
+            if stopped_workers > 0 { stopped_workers } else { self.stopped_others.load(Relaxed) };
+        (self.stops.load(Relaxed), self.stops_ns.load(Relaxed), stopped_threads)
     }
 
     /// Takes a stop out of the time of the state that the thread is in, or else of the one with most time. Returns its part of

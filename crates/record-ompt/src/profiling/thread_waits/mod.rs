@@ -177,7 +177,7 @@ impl ThreadWaits {
             .collect();
         profile.thread_waits = written;
         let is_known = cpus.used > 0.0;
-        let of_cpus = [
+        let cpu_sums = [
             (cpu_sum::MILLICPUS, self.millicpus.load(Relaxed)),
             (cpu_sum::CAPACITY_NS, cpus.capacity as u64),
             (cpu_sum::THREADS_NS, lived_ns),
@@ -189,7 +189,7 @@ impl ThreadWaits {
             (cpu_sum::ALONE_NS, cpus.alone as u64),
             (cpu_sum::IDLE_NS, cpus.idle as u64),
         ];
-        for (name, sum) in of_cpus.into_iter().filter(|_| is_known) {
+        for (name, sum) in cpu_sums.into_iter().filter(|_| is_known) {
             profile.totals.insert(name.to_owned(), sum);
             if let Some(process) = profile.processes.first_mut() {
                 process.insert(name.to_owned(), sum.to_string());

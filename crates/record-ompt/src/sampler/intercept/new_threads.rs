@@ -27,7 +27,7 @@ struct Start<R> {
 
 /// Begins the calling thread, which runs the routine at this address next.
 fn begin(routine: usize) {
-    if !Bounds::of_this_thread().is_small() {
+    if !Bounds::current_thread().is_small() {
         let _deferred = cancellation::Deferred::begin();
         code_map::refresh_if_suspected();
         if let Some(host) = host() {

@@ -53,14 +53,14 @@ fn find(name: &str, names: u64, symbols: u64, hashes: u64, bias: u64) -> Option<
     let lowest = half(start.checked_add(bucket.checked_mul(4)?)?).filter(|number| *number >= first)?;
     let chains = start.checked_add(buckets.checked_mul(4)?)?;
     for number in lowest..lowest + MAX_CHAIN {
-        let of_symbol = half(chains.checked_add((number - first).checked_mul(4)?)?)?;
-        if of_symbol | 1 == u64::from(hash | 1) {
+        let symbol_hash = half(chains.checked_add((number - first).checked_mul(4)?)?)?;
+        if symbol_hash | 1 == u64::from(hash | 1) {
             let [text, value, size]: [u64; 3] = words(symbols.checked_add(number.checked_mul(24)?)?)?;
             if value != 0 && has_name(names.checked_add(text & 0xffff_ffff)?, name) {
                 return Some((bias.wrapping_add(value), size));
             }
         }
-        if of_symbol & 1 == 1 {
+        if symbol_hash & 1 == 1 {
             return None;
         }
     }

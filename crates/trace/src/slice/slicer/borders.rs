@@ -182,12 +182,12 @@ impl<'a> Slicer<'a> {
     /// The stream that has the names by a thread of its process that is not there: one that is, or the next one that begins.
     fn recorder_of_names(&self, stream: usize, present: &FxHashSet<usize>) -> usize {
         let process = self.process_of(stream);
-        let of_process = || {
+        let process_streams = || {
             (0..self.states.len()).filter(|other| self.selected[*other] && self.process_of(*other) == process)
         };
-        let coming = of_process().filter(|other| self.states[*other].running == Life::NotStarted);
+        let coming = process_streams().filter(|other| self.states[*other].running == Life::NotStarted);
         let next = coming.min_by_key(|other| self.trace.streams()[*other].first_clock_ns());
-        of_process().find(|other| present.contains(other)).or(next).unwrap_or(stream)
+        process_streams().find(|other| present.contains(other)).or(next).unwrap_or(stream)
     }
 
     /// The wait for a lock in which a thread is: the lock, and the clock of its begin.
@@ -204,13 +204,14 @@ impl<'a> Slicer<'a> {
         for waiter in living {
             let Some((lock, since)) = self.open_wait(*waiter) else { continue };
             let process = self.process_of(*waiter);
-            let of_process = || living.iter().filter(|other| self.process_of(**other) == process);
+            let process_streams = || living.iter().filter(|other| self.process_of(**other) == process);
             let is_known =
                 |known: &Released<'_>| known.lock == lock && self.process_of(known.stream) == process;
-            if released.iter().any(is_known) || of_process().any(|other| self.waits[*other].holds(lock)) {
+            if released.iter().any(is_known) || process_streams().any(|other| self.waits[*other].holds(lock))
+            {
                 continue;
             }
-            let holds = of_process().filter(|other| *other != waiter);
+            let holds = process_streams().filter(|other| *other != waiter);
             let holds = holds.filter_map(|other| Some((*other, self.waits[*other].last_hold(lock)?)));
             let last = holds.max_by_key(|(_, hold)| hold.released_ns);
             let last = last.filter(|(_, hold)| hold.released_ns > since);
@@ -247,8 +248,8 @@ impl<'a> Slicer<'a> {
 
     /// Events before the call of MPI in which a thread is, and those in it.
     fn split_at_call(&self, stream: usize, events: Vec<Event<'a>>) -> (Vec<Event<'a>>, Vec<Event<'a>>) {
-        let of_call = |open: &&OpenPair| matches!(open.key, Key::Call(_) | Key::Section(mpi::LETTER, ..));
-        let call = self.states[stream].open.iter().find(of_call).map(|open| open.clock_ns);
+        let is_call = |open: &&OpenPair| matches!(open.key, Key::Call(_) | Key::Section(mpi::LETTER, ..));
+        let call = self.states[stream].open.iter().find(is_call).map(|open| open.clock_ns);
         events.into_iter().partition(|event| call.is_none_or(|begun| event.clock_ns < begun))
     }
 
@@ -302,8 +303,8 @@ impl<'a> Slicer<'a> {
             let is_end =
                 |event: &Event<'_>| event.code == omp::REGION_END && event.payload.first_chunk() == number;
             let process = self.process_of(stream);
-            let of_process = (0..self.states.len()).filter(|other| self.process_of(*other) == process);
-            for other in of_process {
+            let process_streams = (0..self.states.len()).filter(|other| self.process_of(*other) == process);
+            for other in process_streams {
                 let until =
                     self.own_events_from(other, end).take_while(|event| event.clock_ns <= region.clock_ns);
                 let names = until.filter(|event| event.code.model() == dictionary::LETTER);

@@ -222,7 +222,7 @@ impl Page {
     pub fn stored(root: &Path, key: &Key) -> Option<Page> {
         let cache: Cache<Header<'static>> = Cache::open(root, key)?;
         let header = &cache.header;
-        let (of_threads, tables) = cache.blocks().split_at_checked(header.threads.len() * OF_THREAD)?;
+        let (thread_blocks, tables) = cache.blocks().split_at_checked(header.threads.len() * OF_THREAD)?;
         let rules = FlagRules {
             long_ns: header.rules.long_ns.as_slice().try_into().ok()?,
             always: <[u8; CLASSES]>::try_from(header.rules.always.as_slice()).ok()?.map(Flags),
@@ -231,7 +231,7 @@ impl Page {
         let activities = Column::<Activity>::shared(cache.bytes(), tables.get(ACTIVITIES)?.clone())?;
         execution.activities = Arc::new(Activities::from_stored(&activities));
         let mut pyramids = Vec::with_capacity(header.threads.len());
-        for (row, at) in header.threads.iter().zip(of_threads.chunks_exact(OF_THREAD)) {
+        for (row, at) in header.threads.iter().zip(thread_blocks.chunks_exact(OF_THREAD)) {
             let bytes = cache.bytes();
             let track = Track::from_columns(TrackColumns {
                 start: Column::shared(bytes, at[0].clone())?,
@@ -356,7 +356,7 @@ impl Page {
         let time = time_of(&execution, &queues);
         let Header { report, critical_path, histograms, clocks, streams, .. } = cache.header;
         Some(Page {
-            names: Names::of(execution.clone(), taskscope_session::KeptModules::of_trace(root)),
+            names: Names::of(execution.clone(), taskscope_session::KeptModules::in_trace(root)),
             execution,
             timeline,
             report: report.into_owned(),
@@ -394,8 +394,8 @@ fn stored_tasks(bytes: &SharedBytes, at: &[Range<usize>]) -> Option<Tasks> {
         ended: Column::shared(bytes, ended.clone())?,
         status: status.collect::<Option<_>>()?,
     };
-    let of_threads = [tasks.region.len(), tasks.creator.len(), tasks.runner.len(), tasks.parent.len()];
-    let of_times = [tasks.created.len(), tasks.began.len(), tasks.ended.len(), tasks.status.len()];
+    let link_lengths = [tasks.region.len(), tasks.creator.len(), tasks.runner.len(), tasks.parent.len()];
+    let time_lengths = [tasks.created.len(), tasks.began.len(), tasks.ended.len(), tasks.status.len()];
     let is_numbered = tasks.number.is_empty() || tasks.number.len() == tasks.len();
-    (is_numbered && of_threads == [tasks.len(); 4] && of_times == of_threads).then_some(tasks)
+    (is_numbered && link_lengths == [tasks.len(); 4] && time_lengths == link_lengths).then_some(tasks)
 }

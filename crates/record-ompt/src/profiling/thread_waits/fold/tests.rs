@@ -49,8 +49,8 @@ fn parts_at(events: &[(u32, u64, WaitEvent)], at: u64, now: u64) -> Vec<(Short, 
     let mut fold = Fold::default();
     events.iter().for_each(|(thread, at, event)| fold.take(*thread, *at, *event));
     let (rows, ..) = fold.rows_at(now);
-    let of_call = rows.rows.iter().filter(|((_, _, call), _)| call.site == at);
-    let mut found: Vec<(Short, u64)> = of_call
+    let call_rows = rows.rows.iter().filter(|((_, _, call), _)| call.site == at);
+    let mut found: Vec<(Short, u64)> = call_rows
         .flat_map(|(_, row)| &row.parts)
         .map(|(blame, number)| {
             let blocked = blame.blocked.map_or(0, |(_, call)| call.site);
