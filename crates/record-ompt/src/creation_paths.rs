@@ -10,7 +10,7 @@ use crate::profiling;
 use crate::sampler::blocking::OpenCall;
 use crate::sampler::code_map::{self, Owner};
 use crate::sampler::machine::{Registers, registers_here, stack_pointer_here};
-use crate::sampler::{OwnStack, is_active};
+use crate::sampler::{Bounds, OwnStack, is_active};
 use crate::task_stacks::paths::{
     Content, Created, Creating, Creation, Found, REMEMBERED, Remembered, TYPES, WAYS, depth_of,
 };
@@ -188,6 +188,11 @@ impl Moment<'_> {
             // The runtime knows the tasks of the calling thread alone.
             Some(OpenCall { place, .. }) => {
                 let exit = self.thread.frames.known_exit().unwrap_or(0);
+                // That thread may go on meanwhile, and its stack may be gone: no memory is read directly from now on.
+                self.thread.bounds = Bounds::NONE;
+                if let Some(content) = &mut self.thread.paths.0 {
+                    content.bounds = Bounds::NONE;
+                }
                 self.walk_path_elsewhere(0, exit, place.registers(), (0, place.sp))
             }
         };
