@@ -5,6 +5,7 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::*};
 
 use taskscope_event::models::omp;
 use taskscope_record::cancellation::Deferred;
+use taskscope_record::fork_gate::Allocating;
 use taskscope_record::{ThreadRecorder, enter, process, thread as recorder};
 
 use crate::frames::Frames;
@@ -316,6 +317,7 @@ pub fn attach_outside_openmp() {
         return;
     }
     let _deferred = Deferred::begin();
+    let _allocating = Allocating::begin();
     // Asked once: the C library reads a file for those of the first thread.
     let is_asked = profiling::is_on() || sampler::is_active();
     let bounds = if is_asked { Bounds::current_thread() } else { Bounds::default() };

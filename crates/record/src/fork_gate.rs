@@ -1,4 +1,4 @@
-//! While the program forks, threads of the recorder's own sleep.
+//! While the program forks, threads of the recorder's own sleep, and no other thread is in code of the recorder that allocates.
 //!
 //! A forked child has the locks as they were, and only the thread that forked. Allocators that do not take their lock around a fork
 //! (AddressSanitizer's of gcc 12, some replacements of `malloc`) leave it locked for ever in the child if another thread allocates
@@ -10,6 +10,8 @@
 //! at most. One that is blocked, such as in a call of a driver, may need what the forking thread holds: the fork waits some
 //! milliseconds. Threads that wake at a closed gate wait in front of it.
 //!
+//! A thread of the program counts while the recorder begins or ends it ([`Allocating`]).
+//!
 //! A child has none of its parent's threads, however it was made: the state is in memory that it finds wiped.
 
 use std::ptr;
@@ -20,8 +22,8 @@ use crate::fork_word::wiped_on_fork;
 use crate::nap::nap_for;
 use crate::os_thread::os_tid;
 
-/// Own threads of a process; further ones are not waited for.
-const MAX_THREADS: usize = 16;
+/// Threads that are waited for; further ones are not.
+const MAX_THREADS: usize = 64;
 
 /// The gate of this process. All zeros: open, no threads.
 struct Gate {
@@ -65,17 +67,33 @@ impl Gate {
         }
     }
 
-    /// Whether all own threads sleep.
-    fn is_quiet(&self) -> bool {
-        self.starting.load(SeqCst) == 0 && self.awake.iter().all(|place| place.load(SeqCst) == 0)
+    fn has(&self, thread: i32) -> bool {
+        self.awake.iter().any(|place| place.load(SeqCst) == thread)
     }
 
-    /// Whether an awake thread could run. Those that are gone are taken off the list.
-    fn can_run(&self) -> bool {
+    /// Puts a thread on the list, unless forks are in progress: then it calls `wait` first.
+    fn enter(&self, thread: i32, wait: impl Fn()) {
+        self.exchange(0, thread);
+        let began = clock::kernel_ns();
+        while self.forks.load(SeqCst) > 0 && clock::kernel_ns() - began < MAX_GATE_NS {
+            self.exchange(thread, 0);
+            wait();
+            self.exchange(0, thread);
+        }
+    }
+
+    /// Whether all threads but this one are asleep or gone.
+    fn is_quiet(&self, own: i32) -> bool {
+        let sleeps = |place: &AtomicI32| [0, own].contains(&place.load(SeqCst));
+        self.starting.load(SeqCst) == 0 && self.awake.iter().all(sleeps)
+    }
+
+    /// Whether an awake thread but this one could run. Those that are gone are taken off the list.
+    fn can_run(&self, own: i32) -> bool {
         let mut can = self.starting.load(SeqCst) > 0;
         for place in &self.awake {
             let thread = place.load(SeqCst);
-            if thread == 0 {
+            if thread == 0 || thread == own {
                 continue;
             }
             match state_of(thread.abs()) {
@@ -88,13 +106,14 @@ impl Gate {
         can
     }
 
-    /// Waits until own threads sleep, or may not soon.
+    /// Waits until own threads sleep, or may not soon. The calling thread may be on the list: a handler of its signals forks.
     fn wait_for_quiet(&self) {
+        let own = os_tid();
         let began = clock::kernel_ns();
         let (mut naps, mut blocked) = (0, 0);
-        while !self.is_quiet() {
+        while !self.is_quiet(own) {
             if naps % NAPS_PER_LOOK == 0 {
-                blocked = if self.can_run() { 0 } else { blocked + 1 };
+                blocked = if self.can_run(own) { 0 } else { blocked + 1 };
                 if blocked == MAX_BLOCKED_LOOKS || clock::kernel_ns() - began > MAX_WAIT_NS {
                     break;
                 }
@@ -187,12 +206,30 @@ pub fn asleep(sleep: impl FnOnce()) {
     let own = os_tid();
     gate.exchange(own, 0);
     sleep();
-    gate.exchange(0, own);
-    let began = clock::kernel_ns();
-    while gate.forks.load(SeqCst) > 0 && clock::kernel_ns() - began < MAX_GATE_NS {
-        gate.exchange(own, 0);
-        std::thread::yield_now();
-        gate.exchange(0, own);
+    gate.enter(own, std::thread::yield_now);
+}
+
+/// While it lives, the calling thread of the program is in code of the recorder that allocates.
+pub struct Allocating(Option<(&'static Gate, i32)>);
+
+impl Allocating {
+    /// Waits for a fork in progress. Not for signal handlers.
+    pub fn begin() -> Allocating {
+        let own = os_tid();
+        // Not within another one, nor in a thread of the recorder's own.
+        let gate = gate().filter(|gate| !gate.has(own));
+        if let Some(gate) = gate {
+            gate.enter(own, || nap_for(NAP_NS));
+        }
+        Allocating(gate.map(|gate| (gate, own)))
+    }
+}
+
+impl Drop for Allocating {
+    fn drop(&mut self) {
+        if let Some((gate, own)) = self.0 {
+            gate.exchange(own, 0);
+        }
     }
 }
 
@@ -270,6 +307,47 @@ mod tests {
     }
 
     #[test]
+    fn a_fork_and_a_thread_of_the_program_in_the_recorder_wait_for_each_other() {
+        let _alone = ALONE.lock().unwrap();
+        let (report, reported) = mpsc::channel();
+        std::thread::scope(|scope| {
+            let first = Allocating::begin();
+            // In a handler of a signal on this thread.
+            assert_eq!(closed(|| 1), 1);
+            scope.spawn(|| {
+                let began = clock::kernel_ns();
+                closed(|| {
+                    report.send(clock::kernel_ns() - began).unwrap();
+                    1
+                })
+            });
+            // This thread could run all the time.
+            let began = clock::kernel_ns();
+            while clock::kernel_ns() - began < 100_000_000 {
+                assert!(reported.try_recv().is_err(), "it forked meanwhile");
+            }
+            drop(first);
+            reported.recv().unwrap();
+        });
+        // Within a fork, it waits.
+        let (report, reported) = mpsc::channel();
+        std::thread::scope(|scope| {
+            closed(|| {
+                scope.spawn(|| {
+                    let _allocating = Allocating::begin();
+                    report.send(()).unwrap();
+                });
+                assert!(
+                    reported.recv_timeout(Duration::from_millis(20)).is_err(),
+                    "it went on during the fork"
+                );
+                1
+            });
+            reported.recv().unwrap();
+        });
+    }
+
+    #[test]
     fn a_thread_counts_until_it_is_gone() {
         let _alone = ALONE.lock().unwrap();
         let own = AtomicI32::new(0);
@@ -306,11 +384,11 @@ mod tests {
             let _ = ends.recv();
         });
         reported.recv().unwrap();
-        assert!(!gate().unwrap().is_quiet());
+        assert!(!gate().unwrap().is_quiet(0));
         // SAFETY: the child reads numbers and leaves.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            let is_quiet = gate().is_some_and(Gate::is_quiet);
+            let is_quiet = gate().is_some_and(|gate| gate.is_quiet(0));
             // SAFETY: as above.
             unsafe { libc::_exit(libc::c_int::from(!is_quiet)) };
         }

@@ -9,6 +9,7 @@ use taskscope_event::StreamFile;
 use super::{Closer, SINK_BYTES, ThreadRecorder};
 use crate::clock::ThreadClock;
 use crate::entry_lock::EntryLock;
+use crate::fork_gate::Allocating;
 use crate::fork_word::wiped_on_fork;
 use crate::metadata::{Describe, FinalPlace, ThreadIdentity};
 use crate::open_call::OpenCall;
@@ -53,6 +54,7 @@ pub fn attach_with(user: *mut (), closer: Closer, options: Options) -> bool {
     if REFUSED_IN.get() == this_process {
         return false;
     }
+    let _allocating = Allocating::begin();
     let _turn = turns::wait();
     if process.has_ended() {
         return false;
@@ -319,6 +321,7 @@ pub fn detach() {
         return;
     }
     let Some(process) = process::current() else { return };
+    let _allocating = Allocating::begin();
     let _turn = turns::wait();
     // The finisher of the process may have taken it; then it is not ours any more.
     if process.unregister(recorder.cast()) {

@@ -7,6 +7,7 @@ use core::ffi::{c_int, c_void};
 use core::mem::transmute;
 
 use libc::{pthread_attr_t, pthread_t};
+use taskscope_record::fork_gate::Allocating;
 use taskscope_record::{cancellation, own_threads};
 
 use super::next;
@@ -37,17 +38,21 @@ fn begin(routine: usize) {
 }
 
 unsafe extern "C-unwind" fn started(start: *mut c_void) -> *mut c_void {
+    let allocating = Allocating::begin();
     // SAFETY: made for this thread by `pthread_create`.
     let Start { routine, argument } = *unsafe { Box::from_raw(start.cast::<Start<Routine>>()) };
     begin(routine as usize);
+    drop(allocating);
     // SAFETY: the program's own routine with its argument.
     unsafe { routine(argument) }
 }
 
 unsafe extern "C-unwind" fn started_by_c11(start: *mut c_void) -> c_int {
+    let allocating = Allocating::begin();
     // SAFETY: made for this thread by `thrd_create`.
     let Start { routine, argument } = *unsafe { Box::from_raw(start.cast::<Start<C11Routine>>()) };
     begin(routine as usize);
+    drop(allocating);
     // SAFETY: the program's own routine with its argument.
     unsafe { routine(argument) }
 }
