@@ -74,18 +74,27 @@ impl OpenCall {
         Some(self.begun.load(Acquire)).filter(|begun| !matches!(*begun, 0 | INCOMPLETE))
     }
 
-    /// The call that another thread, whose place this is, is blocked in at this moment.
+    /// The call that another thread, whose place this is, is blocked in, as [`find`](Self::find); in a thread of the recorder's own,
+    /// which never blocks here. Looks and samples may have one rhythm: it gets some milliseconds.
     pub(crate) fn find_now(&self, of: i32) -> Option<Open> {
-        self.find_with(of, || false)
+        let until = clock::kernel_ns() + PATIENCE_NOW_NS;
+        self.find_with(of, || {
+            std::thread::yield_now();
+            clock::kernel_ns() < until
+        })
     }
 
     /// The call that another thread, whose place this is, is blocked in. A thread that the kernel shows as running may have been woken by a
     /// signal alone: it gets a limited time to block again.
     pub fn find(&self, of: i32) -> Option<Open> {
-        self.find_with(of, may_wait)
+        self.find_with(of, || {
+            nap_for(NAP_NS);
+            may_wait()
+        })
     }
 
-    fn find_with(&self, of: i32, may_wait: impl Fn() -> bool) -> Option<Open> {
+    /// `wait` waits a little, and returns whether it may do so again.
+    fn find_with(&self, of: i32, wait: impl Fn() -> bool) -> Option<Open> {
         let begun = self.begun().filter(|_| of != os_tid())?;
         let words = core::array::from_fn(|index| self.words.get(index).map_or(0, |word| word.load(Relaxed)));
         let open = Open { begun, sp: self.sp.load(Relaxed), words };
@@ -93,8 +102,8 @@ impl OpenCall {
         let is_in = loop {
             match standing(of)? {
                 Standing::Blocked(sp) => break is_below(sp),
-                Standing::Runs if self.begun() != Some(begun) || !may_wait() => break false,
-                Standing::Runs => nap_for(NAP_NS),
+                Standing::Runs if self.begun() != Some(begun) || !wait() => break false,
+                Standing::Runs => {}
             }
         };
         (is_in && self.begun() == Some(begun)).then_some(open)
@@ -123,6 +132,8 @@ const MAX_BELOW: u64 = 16 << 10;
 /// The threads of a process that run have this long to block again, all together, nanoseconds. They may have no CPU meanwhile.
 const PATIENCE_NS: u64 = 500_000_000;
 const NAP_NS: libc::c_long = 250_000;
+/// A thread that runs has this long to block again while the process lives.
+const PATIENCE_NOW_NS: u64 = 3_000_000;
 
 fn may_wait() -> bool {
     /// 0 before the first wait.
