@@ -307,7 +307,10 @@ fn the_tool_exports_its_entries_and_the_functions_that_sampling_interposes() {
     let kokkos = kokkos.split_whitespace().map(|name| format!("kokkosp_{name}"));
     let mut entries = vec!["InitializeInjectionNvtx2".to_owned(), "__itt_api_init".to_owned()];
     entries.extend(kokkos);
-    entries.extend(["ompt_start_tool", "taskscope_name_data_"].map(str::to_owned));
+    let roctx = ["MarkA", "NameOsThread", "RangePop", "RangePushA", "RangeStartA", "RangeStop"];
+    entries.push("ompt_start_tool".to_owned());
+    entries.extend(roctx.map(|name| format!("roctx{name}")));
+    entries.push("taskscope_name_data_".to_owned());
     assert_eq!(others, entries);
 }
 
