@@ -59,14 +59,6 @@ static void many_tasks(int rounds)
 	}
 }
 
-/* The team begins late. */
-static void late_team(int rounds)
-{
-	for (int round = 0; round < rounds; round++)
-		cells[0] += compute(1000000);
-	short_regions(10);
-}
-
 static void read_sums(double *on_cpu, double *delay)
 {
 	DIR *tasks = opendir("/proc/self/task");
@@ -110,8 +102,6 @@ int main(int argc, char **argv)
 		with_lock(rounds);
 	if (!strcmp(what, "many-tasks"))
 		many_tasks(rounds);
-	if (!strcmp(what, "late-team"))
-		late_team(rounds);
 	read_sums(&after[0], &after[1]);
 	printf("%.3f %.3f\n", after[0] - before[0], after[1] - before[1]);
 	return sum + cells[0] < 0;
