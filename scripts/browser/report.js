@@ -255,7 +255,7 @@ await step('no words lie over the bars of numbers, however narrow the page is', 
     assert.ok(drawn.length > 3);
     for (const words of drawn) assert.ok(words.length > 0 && words.every(([, left, right]) => left >= 0 && right <= GUTTER), JSON.stringify(words));
     // The name and the largest number, one below the other.
-    assert.ok(drawn.some((words) => words.length === 2 && words.some(([text]) => /^most \d/.test(text)) && Math.abs(words[0][3] - words[1][3]) >= 8), JSON.stringify(drawn));
+    assert.ok(drawn.some((words) => words.length === 2 && words.some(([text]) => /^max \d/.test(text)) && Math.abs(words[0][3] - words[1][3]) >= 8), JSON.stringify(drawn));
   }
 });
 await step('a wheel or a finger over rows that are all in sight scrolls the page', async () => {
