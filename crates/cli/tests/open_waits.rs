@@ -87,13 +87,16 @@ fn kinds(waits: &[Value]) -> BTreeSet<String> {
     whole.map(|wait| wait["kind"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The process cannot record its end then, but has stored what its threads were in shortly before.
+/// The process cannot record its end then, but has stored what its threads were in shortly before. Samples by wall time would wake
+/// threads from their calls, which may be as one looks.
 #[test]
 fn waits_of_processes_that_leave_at_once_are_known() {
     let here = tempfile::tempdir().unwrap();
     let program = build(here.path());
     let mut command = record(here.path());
-    let run = output(command.args(["-q", "--threads", "-o", "leave", "--"]).arg(&program).arg("leave"));
+    let run = output(
+        command.args(["-q", "--threads", "--clock", "cpu", "-o", "leave", "--"]).arg(&program).arg("leave"),
+    );
     assert!(run.status.success(), "{:?} {}", run.status, text(&run.stderr));
     let waits = waits(&here.path().join("leave"));
     let kinds = kinds(&waits);
@@ -105,7 +108,11 @@ fn waits_of_killed_processes_are_known() {
     let here = tempfile::tempdir().unwrap();
     let (program, trace) = (build(here.path()), here.path().join("killed"));
     let mut command = record(here.path());
-    command.args(["-q", "--threads", "-o", "killed", "--"]).arg(&program).arg("killed").process_group(0);
+    command
+        .args(["-q", "--threads", "--clock", "cpu", "-o", "killed", "--"])
+        .arg(&program)
+        .arg("killed")
+        .process_group(0);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     // Those of the living process are known, too, once it has stored them.
     let all: BTreeSet<String> = WAITS.iter().map(|(kind, ..)| (*kind).to_owned()).collect();
