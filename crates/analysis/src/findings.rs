@@ -255,11 +255,12 @@ fn lacks_tasks(execution: &Execution, (first, last): (u64, u64), charges: &[Char
     if execution.workers().any(|(_, thread)| thread.kind != ThreadKind::Cpu) {
         return false;
     }
-    let is_outside = |span: &Span| span.start < first || span.end > last;
     let mut waits: Vec<Span> = Vec::new();
     let mut busy: Vec<(u64, u64)> = Vec::new();
     for (thread, _) in execution.workers() {
-        for span in execution.spans_of_run(thread).filter(is_outside) {
+        let before = execution.spans_of_run(thread).take_while(|span| span.start < first);
+        let after = execution.shown_spans_from(thread, last).map(|cut| cut.span);
+        for span in before.chain(after.skip_while(|span| span.start < first)) {
             match span.section.state.group() {
                 Group::Idle => waits.push(span),
                 _ => busy.push((span.start, span.end)),

@@ -160,7 +160,7 @@ impl Execution {
     ) -> impl Iterator<Item = Span> + '_ {
         let track = &self.threads[thread.index()].track;
         let [before, after] =
-            self.edges_of_run(thread).map(|edge| Some(edge).filter(|edge| edge.end > begin));
+            self.edges_of_run(thread).map(|edge| Some(edge).filter(|edge| edge.end > begin.max(edge.start)));
         let first = if begin < track.start() { 0 } else { track.row_at(begin).unwrap_or(track.len()) };
         before.into_iter().chain(track.spans_of(first..track.len())).chain(after)
     }
@@ -179,6 +179,16 @@ impl Execution {
     /// The same with blocked time in code of the program, as it is shown.
     pub fn shown_spans_of_run(&self, thread: ThreadIndex) -> CutSpans<'_> {
         CutSpans(Cut { takes_blocked: true, ..self.cut_of_run(thread) })
+    }
+
+    /// Those of the same that end after `begin`: the first one may start before it.
+    pub fn shown_spans_from(&self, thread: ThreadIndex, begin: u64) -> impl Iterator<Item = CutSpan> + '_ {
+        let mut spans = self.spans_of_run_from(thread, begin).peekable();
+        let start = spans.peek().map_or(u64::MAX, |span| span.start);
+        let off = self.system_time_of(thread);
+        let off = &off[off.partition_point(|off| off.end <= start)..];
+        let cut = Cut { spans, off, takes_blocked: true, rest: None };
+        cut.skip_while(move |cut| cut.span.end <= begin)
     }
 
     /// The same for these rows of a thread's track, also with blocked time.
@@ -367,6 +377,11 @@ mod tests {
         assert_eq!(shown, expected);
         let folded = execution.shown_spans_of_run(ThreadIndex(0)).fold(0, |sum, cut| sum + cut.span.nanos());
         assert_eq!(folded, 100);
+        for begin in 0..=100 {
+            let whole = execution.shown_spans_of_run(ThreadIndex(0)).skip_while(|cut| cut.span.end <= begin);
+            let from = execution.shown_spans_from(ThreadIndex(0), begin);
+            assert!(from.eq(whole), "from {begin}");
+        }
         let states: Vec<_> = spans(&execution).into_iter().map(|(_, end, state, _)| (end, state)).collect();
         assert_eq!(states, [(20, Task), (25, OutOfCpu), (50, Task), (100, Barrier)]);
     }
