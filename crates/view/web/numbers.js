@@ -21,6 +21,9 @@ export function drawStack(timeline, row) {
   timeline.context.drawImage(timeline.image, timeline.gutter, RULER + row.y - timeline.scrollY + 2, timeline.plotWidth, tall);
 }
 
+/** Means of each type of task and the largest, taken once from an answer of the server. @type {WeakMap<Float32Array, {mean: number[], most: number}[]>} */
+const meansOfTypes = new WeakMap();
+
 /**
  * What a row of numbers shows: minimum, mean and maximum of each bucket; of types only the mean.
  * @param {import('./timeline.js').TimelineView} timeline
@@ -32,8 +35,13 @@ function seriesOf(timeline, row) {
   if (row.slot === undefined) return timeline.source.counter(row.counter, timeline.from, timeline.span / pixels, pixels);
   const types = timeline.source.types(timeline.from, timeline.span / pixels, pixels);
   if (!types) return null;
-  const mean = Array.from({ length: types.buckets }, (_, i) => types.data[i * types.rows + row.slot]);
-  return { most: mean.reduce((most, value) => Math.max(most, value), 0), min: null, mean, max: null, bucketNs: types.bucketNs, offset: types.offset };
+  let known = meansOfTypes.get(types.data);
+  if (!known) meansOfTypes.set(types.data, (known = []));
+  if (!known[row.slot]) {
+    const mean = Array.from({ length: types.buckets }, (_, i) => types.data[i * types.rows + row.slot]);
+    known[row.slot] = { mean, most: mean.reduce((most, value) => Math.max(most, value), 0) };
+  }
+  return { ...known[row.slot], min: null, max: null, bucketNs: types.bucketNs, offset: types.offset };
 }
 
 /** What a row of numbers shows at a time. @param {import('./timeline.js').TimelineView} timeline @param {import('./rows.js').Row} row @param {number} at */
@@ -65,19 +73,24 @@ export function drawCounter(timeline, row) {
   context.fillStyle = row.slot === undefined ? theme.state[0] : cssColour(orderedColour(theme, row.slot));
   const first = Math.max(0, Math.floor((timeline.from - data.offset) / data.bucketNs));
   const last = Math.min(data.mean.length - 1, Math.ceil((timeline.from + timeline.span - data.offset) / data.bucketNs));
+  // Bars of one shade are one path: a call for each bar costs more than all else that is drawn.
+  const [light, dense, line] = [new Path2D(), new Path2D(), new Path2D()];
+  const wide = Math.max(1, data.bucketNs / timeline.nsPerPixel);
   for (let i = first; i <= last; i++) {
-    if (data.mean[i] === null) continue;
+    const mean = data.mean[i];
+    if (mean === null) continue;
     const left = timeline.xOf(data.offset + i * data.bucketNs);
-    const wide = Math.max(1, data.bucketNs / timeline.nsPerPixel);
     // From nothing to the minimum dense, on to the maximum light, the mean as a line.
-    const low = data.min ? y(data.min[i]) : y(data.mean[i]);
-    context.globalAlpha = 0.3;
-    context.fillRect(left, y(top[i]), wide, Math.max(0.5, low - y(top[i])));
-    context.globalAlpha = data.max ? 0.65 : 1;
-    context.fillRect(left, Math.min(low, base), wide, Math.abs(base - low));
-    context.globalAlpha = 1;
-    if (data.max) context.fillRect(left, y(data.mean[i]) - 0.75, wide, 1.5);
+    const [low, high] = [y(data.min ? data.min[i] : mean), y(top[i])];
+    light.rect(left, high, wide, Math.max(0.5, low - high));
+    dense.rect(left, Math.min(low, base), wide, Math.abs(base - low));
+    if (data.max) line.rect(left, y(mean) - 0.75, wide, 1.5);
   }
+  for (const [alpha, path] of /** @type {[number, Path2D][]} */ ([[0.3, light], [data.max ? 0.65 : 1, dense], [1, line]])) {
+    context.globalAlpha = alpha;
+    context.fill(path);
+  }
+  context.globalAlpha = 1;
   context.restore();
   // Below the row's name: over the bars of a narrow page it would hide them.
   context.fillStyle = theme.text;
