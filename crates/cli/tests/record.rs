@@ -27,7 +27,8 @@ fn exit_codes_are_those_of_the_program_or_of_env() {
     assert_eq!(output(record(here.path()).args(["--", "./"])).status.code(), Some(126));
     assert_eq!(output(record(here.path()).args(["--nonsense"])).status.code(), Some(125));
     // Options without an effect are rejected.
-    for options in [&["--live", "1"][..], &["--clock", "cpu"], &["--control-signal", "9"]] {
+    let ring = ["--ring", "1M", "--mode", "profile"];
+    for options in [&["--live", "1"][..], &ring, &["--clock", "cpu"], &["--control-signal", "9"]] {
         let refused = output(record(here.path()).args(options).args(["--", "true"]));
         assert_eq!(refused.status.code(), Some(125), "{options:?}");
         assert!(text(&refused.stderr).contains(options[0]), "{refused:?}");

@@ -98,7 +98,8 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_size: Option<u64>,
 
-    /// Keep only the newest SIZE of each thread's events (64M, …), as a flight recorder does.
+    /// Keep only the newest SIZE of each thread's events (64M, …), as a flight recorder does. Not for profiles, which have no
+    /// events.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     ring: Option<u64>,
 
@@ -182,6 +183,9 @@ fn without_effect(args: &Args) -> Option<&'static str> {
     let profiled = args.mode == RecordMode::Profile;
     if args.live.is_some() && !profiled {
         return Some("--live is for profiles: add --mode profile");
+    }
+    if args.ring.is_some() && profiled {
+        return Some("--ring keeps the newest events, and a profile has no events: leave one of the two out");
     }
     (args.clock == SampleClock::Cpu && args.sample.is_none() && !profiled && !args.threads)
         .then_some("--clock is for samples: add --sample HZ, or --mode profile")
