@@ -51,7 +51,7 @@ export function remarkLines(found) {
   if (found.lost_events) lines.push(`${formatCount(found.lost_events)} events were lost here`);
   if (found.uncertain) lines.push(`uncertain: ${DOUBTS[found.uncertain] ?? found.uncertain}`);
   if (found.off_cpu_ns) lines.push(`off the CPU for ${found.off_cpu_estimated ? 'about ' : ''}${formatTime(found.off_cpu_ns)} of it${found.off_cpu_estimated ? ' (estimated from sums)' : ''}`);
-  if (found.long_from_ns && found.end - found.start >= found.long_from_ns) lines.push('long for its kind');
+  if (found.long_from_ns && found.end - found.start >= found.long_from_ns) lines.push('one of the longest of its kind');
   return lines;
 }
 

@@ -154,7 +154,7 @@ function howComputed(report, overview, json) {
   return part('how', 'How it was computed',
     element('p', {}, 'Capacity is workers × the time from the first to the last event of their process. Every worker-nanosecond has exactly one state, so useful time and all losses sum to the capacity. ',
       'A wait is charged to the code that ran meanwhile: each working thread is charged an equal share. A wait for a lock is charged to its holder.'),
-    element('p', {}, 'In the overview a pixel shows the state with most time in it, paler if that is a smaller part. Red on top: a wait at least sixteen times as long as the median of its kind. ',
+    element('p', {}, 'In the overview a pixel shows the state with most time in it, paler if that is a smaller part. Red on top: one of the few longest waits of its state, of four times the typical length, or twice that of all others. ',
       'Stripes: events were lost, or the state is uncertain. Dotted at the bottom: the operating system kept the thread off its CPU for an eighth of the pixel or more, or for a thousandth of the run at once.'),
     element('p', {}, `taskscope ${overview.version}, ${fitText(String(report.schema), 60)}; the page contains its data and opens no connection. `, save));
 }

@@ -19,6 +19,7 @@
 //! Measured with `cargo bench -p taskscope-testkit --bench viewport` (`docs/performance.md`).
 
 mod counter;
+mod long_waits;
 mod marks;
 mod off_times;
 mod pyramid;
@@ -40,7 +41,7 @@ pub struct Flags(pub u8);
 impl Flags {
     /// No flags.
     pub const NONE: Flags = Flags(0);
-    /// Holds a wait that is long for its kind.
+    /// Holds a wait that is one of the longest of its kind, and exceptional.
     pub const LONG_WAIT: Flags = Flags(1);
     /// Events were lost here.
     pub const LOST: Flags = Flags(2);

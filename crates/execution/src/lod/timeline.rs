@@ -1,15 +1,11 @@
 //! The pyramids of all threads of an execution.
 
+use super::long_waits::{PART_OF_RUN, long_waits};
 use super::steps::CLASSES;
 use super::{Bucket, FlagRules, Flags, Marks, OffTimes, Pyramid, Window};
-use crate::{Execution, Group, State, ThreadIndex};
+use crate::{Execution, State, ThreadIndex};
 use rayon::prelude::*;
 use std::sync::OnceLock;
-
-/// A wait is long for its kind when it lasts at least this many times the median of its state …
-const LONG_TIMES_MEDIAN: u64 = 16;
-/// … and at least this part of the run.
-const LONG_PART_OF_RUN: u64 = 1_000;
 
 /// An execution at any zoom.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +47,7 @@ impl Timeline {
 
     fn with_marks(execution: &Execution, rules: FlagRules, pyramids: Vec<Pyramid>) -> Timeline {
         let (first, last) = execution.range();
-        let long_off_ns = ((last - first) / LONG_PART_OF_RUN).max(1);
+        let long_off_ns = ((last - first) / PART_OF_RUN).max(1);
         let off_cpu = vec![OnceLock::new(); execution.threads.len()];
         let marks = vec![Vec::new(); execution.threads.len()];
         let mut timeline = Timeline { rules, pyramids, marks, off_cpu, long_off_ns };
@@ -201,45 +197,9 @@ impl Timeline {
     }
 }
 
-/// A state in which a thread waits for something.
-fn is_wait(state: State) -> bool {
-    matches!(state.group(), Group::Sync | Group::Device | Group::Mutex)
-}
-
 /// The rules for flags: waits that are long for their kind in this run. Uncertain intervals are always flagged.
 fn flag_rules(execution: &Execution) -> FlagRules {
-    // Lengths by powers of two: enough to detect sixteen times the median.
-    let histogram = |thread: &crate::Thread| {
-        let mut counts = vec![[0_u64; 65]; State::ALL.len()];
-        thread.track.for_each_in(
-            |state, _| is_wait(state),
-            |wait| {
-                counts[wait.section.state as usize][(u64::BITS - wait.nanos().leading_zeros()) as usize] += 1;
-            },
-        );
-        counts
-    };
-    let none = || vec![[0_u64; 65]; State::ALL.len()];
-    let counts = execution.threads.par_iter().map(histogram).reduce(none, |mut left, right| {
-        left.iter_mut().flatten().zip(right.iter().flatten()).for_each(|(left, right)| *left += right);
-        left
-    });
-    let (first, last) = execution.range();
-    let mut rules = FlagRules::default();
+    let mut rules = FlagRules { long_ns: long_waits(execution), ..FlagRules::default() };
     rules.always[State::Unknown as usize] = Flags::UNCERTAIN;
-    for state in State::ALL.into_iter().filter(|state| is_wait(*state)) {
-        let counts = &counts[state as usize];
-        let total: u64 = counts.iter().sum();
-        let mut below = 0;
-        let median = counts.iter().position(|count| {
-            below += count;
-            2 * below >= total && total > 0
-        });
-        if let Some(bits) = median {
-            let median_ns = if bits == 0 { 0 } else { 1_u64 << (bits - 1) };
-            let long = median_ns.saturating_mul(LONG_TIMES_MEDIAN).max((last - first) / LONG_PART_OF_RUN);
-            rules.long_ns[state as usize] = long.max(1);
-        }
-    }
     rules
 }

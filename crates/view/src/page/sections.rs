@@ -58,7 +58,7 @@ pub struct SectionFacts {
     /// Operations of device queues that were submitted in it; absent without any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submissions: Option<Submissions>,
-    /// Length from which a wait of this state counts as long, nanoseconds; only of waits.
+    /// Length from which waits of this state are the longest of their kind, nanoseconds; absent if none is exceptional.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub long_from_ns: Option<u64>,
     /// Nanoseconds off the CPU; absent if 0.
