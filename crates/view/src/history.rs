@@ -1,12 +1,14 @@
 //! Many runs of a program in their order: their numbers and the changes of these.
 //!
 //! Data flow: each run gives its [`RunNumbers`], those of `diff`. [`History::of`] puts them in the order of their starts, makes a series of each
-//! number, and looks for [`change_points`]. [`crate::html::history`] puts the document into one file.
+//! number, and looks for [`change_points`]. Constructs keep their series if their lines move, as in `diff`. [`crate::html::history`] puts the
+//! document into one file.
 //!
 //! Invariants: each series has a place for every run, null if the run does not have the number; a change names the first run of the new level.
 
 use crate::report_rows::FACTORS;
 use crate::run_difference::{at_common_depth, time};
+use crate::run_lines::under_newest_lines;
 use crate::run_numbers::{Fact, NumberGroup, RunNumbers};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -94,7 +96,9 @@ impl History {
             runs.sort_by_key(|run| run.start_unix_ns);
         }
         let numbers: Vec<RunNumbers> = runs.iter().map(|run| run.numbers.clone()).collect();
+        let (numbers, moved) = under_newest_lines(&numbers);
         let (mut series, mut notes) = series_of(&numbers);
+        notes.extend(moved.note("lines in the newest run"));
         keep_large(&mut series);
         let capacity = largest(&series, "capacity_ns");
         for row in &mut series {
@@ -250,6 +254,23 @@ mod tests {
         let history = History::of(runs(&walls, false));
         assert_eq!((history.is_by_start, history.runs[0].name.as_str()), (false, "0.trace"));
         assert!(history.verdict.contains("fell by 50.0 % at 8.trace"), "{}", history.verdict);
+    }
+
+    #[test]
+    fn a_construct_keeps_its_series_if_its_line_moves() {
+        let mut dated = runs(&[1e9; 3], false);
+        for (row, line) in [21, 22, 22].into_iter().enumerate() {
+            let name = format!("main [task at a.c:{line}]");
+            dated[row].numbers.constructs.insert(name.clone());
+            dated[row].numbers.numbers.insert((NumberGroup::TaskType, name), 1000.0 + row as f64);
+        }
+        let history = History::of(dated);
+        let types: Vec<&Series> =
+            history.series.iter().filter(|row| row.group == NumberGroup::TaskType.name()).collect();
+        assert_eq!(types.len(), 1, "{types:?}");
+        assert_eq!(types[0].name, "main [task at a.c:22]");
+        assert_eq!(types[0].values, [Some(1000.0), Some(1001.0), Some(1002.0)]);
+        assert!(history.notes.iter().any(|note| note.starts_with("1 construct with other lines")));
     }
 
     #[test]

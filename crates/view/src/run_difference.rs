@@ -1,7 +1,6 @@
 //! Two runs or two sets of runs, number by number.
 
 use crate::format;
-use crate::format::counted;
 use crate::report_rows::FACTORS;
 use crate::run_lines::MovedLines;
 use crate::run_numbers::{Fact, NumberGroup, RunNumbers, Source};
@@ -96,12 +95,7 @@ pub fn compare_runs(before: &[RunNumbers], after: &[RunNumbers]) -> RunDifferenc
     let facts = compare_facts(before, after);
     let labels = before.iter().chain(after).flat_map(|run| run.labels.clone()).collect();
     let (before, after, mut notes) = at_common_depth(before, after);
-    if moved.count() > 0 {
-        notes.push(format!(
-            "{} with other lines: those of a function are paired in their order, and named by their lines after",
-            counted(moved.count() as u64, "construct")
-        ));
-    }
+    notes.extend(moved.note("lines after"));
     let mut keys: Vec<&(NumberGroup, String)> =
         before.iter().chain(&after).flat_map(|numbers| numbers.keys()).collect();
     keys.sort();

@@ -10,7 +10,10 @@
 //! ```
 //! A construct that ran in one version only changes the number of lines of its function. Then nothing is paired, as no order says which one
 //! is new: names stay what they are.
+//!
+//! Each of many runs is paired with the nearest later ones that have the function's constructs, so all have the lines of the newest.
 
+use crate::format::counted;
 use crate::run_numbers::RunNumbers;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,9 +51,12 @@ impl MovedLines {
         MovedLines(moved)
     }
 
-    /// Number of constructs with another line.
-    pub(crate) fn count(&self) -> usize {
-        self.0.len()
+    /// A note on the constructs with another line; `None` without any. `which` are the lines that name them: `lines after`.
+    pub(crate) fn note(&self, which: &str) -> Option<String> {
+        let constructs = counted(self.0.len() as u64, "construct");
+        (!self.0.is_empty()).then(|| {
+            format!("{constructs} with other lines: those of a function are paired in their order, and named by their {which}")
+        })
     }
 
     /// The numbers of a run before, under the names after.
@@ -80,6 +86,27 @@ impl MovedLines {
         }
         text + rest
     }
+}
+
+/// Runs in their order under the lines of the newest, and the constructs with other lines.
+pub(crate) fn under_newest_lines(runs: &[RunNumbers]) -> (Vec<RunNumbers>, MovedLines) {
+    let mut newest = Lines::new();
+    let mut all = MovedLines::default();
+    let mut renamed: Vec<RunNumbers> = Vec::with_capacity(runs.len());
+    for run in runs.iter().rev() {
+        let own = lines_of(&run.constructs);
+        let moved = MovedLines::of(&own, &newest);
+        renamed.push(moved.renamed(run));
+        all.0.extend(moved.0);
+        for (construct, lines) in own {
+            // Others are paired with the newest ones, too.
+            if newest.get(&construct).is_none_or(|known| known.len() != lines.len()) {
+                newest.insert(construct, lines);
+            }
+        }
+    }
+    renamed.reverse();
+    (renamed, all)
 }
 
 /// A construct without its line.
@@ -121,6 +148,7 @@ fn construct_of(name: &str) -> Option<(Construct, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run_numbers::NumberGroup;
 
     fn moved(before: &[&str], after: &[&str]) -> MovedLines {
         let lines = |names: &[&str]| lines_of(&names.iter().map(|name| (*name).to_owned()).collect());
@@ -134,7 +162,7 @@ mod tests {
         let after =
             ["main [loop at a.c:29]", "main [loop at a.c:33]", "main [task at a.c:25]", "f [loop at a.c:9]"];
         let moved = moved(&before, &after);
-        assert_eq!(moved.count(), 3);
+        assert_eq!(moved.0.len(), 3);
         // Line 29 of the one is not line 29 of the other.
         let name =
             "wait.sync: uneven work in main [loop at a.c:25], main [loop at a.c:29], f [loop at a.c:9]";
@@ -154,6 +182,44 @@ mod tests {
         let moved = moved(&before, &after);
         assert_eq!(moved.rename("main [loop at a.c:25]"), "main [loop at a.c:25]");
         assert_eq!(moved.rename("main [task at a.c:21]"), "main [task at a.c:22]");
+    }
+
+    #[test]
+    fn many_runs_have_the_lines_of_the_newest() {
+        let run = |names: &[&str]| {
+            let mut run = RunNumbers::from_totals(1000.0);
+            run.constructs = names.iter().map(|name| (*name).to_owned()).collect();
+            for name in names {
+                run.numbers.insert((NumberGroup::TaskType, (*name).to_owned()), 1.0);
+            }
+            run
+        };
+        let runs = [
+            run(&["f [task at a.c:3]"]),
+            run(&["f [task at a.c:5]"]),
+            // Did not come to the task.
+            run(&[]),
+            run(&["f [task at a.c:5]", "g [loop at a.c:50]"]),
+            run(&["f [task at a.c:7]", "g [loop at a.c:52]", "g [loop at a.c:60]"]),
+        ];
+        let (renamed, moved) = under_newest_lines(&runs);
+        let names = |run: &RunNumbers| -> Vec<String> {
+            let types = run.numbers.keys().filter(|(group, _)| *group == NumberGroup::TaskType);
+            types.map(|(_, name)| name.clone()).collect()
+        };
+        let names: Vec<Vec<String>> = renamed.iter().map(names).collect();
+        let f = "f [task at a.c:7]";
+        assert_eq!(
+            names,
+            [
+                vec![f],
+                vec![f],
+                vec![],
+                vec![f, "g [loop at a.c:50]"],
+                vec![f, "g [loop at a.c:52]", "g [loop at a.c:60]"]
+            ]
+        );
+        assert!(moved.note("lines in the newest run").unwrap().starts_with("2 constructs with other lines"));
     }
 
     #[test]
