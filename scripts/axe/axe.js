@@ -13,6 +13,8 @@ const VIEWER = [
   ['a section', 'const v = window.taskscope; const t = v.timeline; const r = t.rows.find((row) => row.kind === "track"); await v.open(r, Math.floor(t.length / 2));'],
   ['its source', 'await window.taskscope.showSource();'],
   ['machine code', 'const code = document.getElementById("machine-code"); code?.click(); for (let i = 0; code && i < 100 && !document.getElementById("assembly-title"); i++) await new Promise((done) => setTimeout(done, 100));'],
+  ['a task type', 'const t = window.taskscope.timeline; if (t.rows.some((row) => row.slot === 0)) t.openType(0, t.length / 2);'],
+  ['a framed finding', 'window.taskscope.showRun(); document.querySelector("#panel .findings button")?.click();'],
   ['notes', 'window.taskscope.showNotes();'],
   ['a selected range', 'window.taskscope.timeline.select(window.taskscope.timeline.length / 4, window.taskscope.timeline.length / 2); await new Promise((done) => setTimeout(done, 1500));'],
   ['the report of the range', 'document.getElementById("report-part")?.click(); for (let i = 0; i < 100 && !document.getElementById("part-title"); i++) await new Promise((done) => setTimeout(done, 100)); if (!document.getElementById("part-title")) throw new Error("the report of the range did not come");'],

@@ -236,7 +236,20 @@ await step('of a trace of device queues alone the viewer tells notes, remarks an
   await ready(three.page);
   await settled(three.page);
   const panel = await three.page.evaluate(() => [document.querySelector('#panel').textContent, [...document.querySelectorAll('#panel .warn')].map((e) => e.textContent)]);
-  for (const words of ['device queues2', 'efficiencynot known']) assert.ok(panel[0].includes(words), `${words}: ${panel[0]}`);
+  for (const words of ['time of the queues', 'devicessimulated', 'device queues2', 'device operations195']) assert.ok(panel[0].includes(words), `${words}: ${panel[0]}`);
+  for (const words of ['workers', 'CPUs', 'events', 'efficiency']) assert.ok(!panel[0].includes(`${words}0`) && !panel[0].includes(`${words}not known`), panel[0]);
+  // The strip has the busy queues: something at most times, and nothing after the last operation.
+  await eventually(async () => {
+    const [busy, end] = await tree(`(() => {
+      const { minimap } = window.taskscope;
+      minimap.draw();
+      const { picture } = minimap;
+      const { data } = picture.getContext('2d', { willReadFrequently: true }).getImageData(0, picture.height - 1, picture.width, 1);
+      const drawn = [...new Uint32Array(data.buffer)].map((pixel) => pixel !== 0);
+      return [drawn.filter((pixel) => pixel).length / drawn.length, drawn[drawn.length - 1]];
+    })()`);
+    assert.ok(busy > 0.3, `${busy} of the strip, ${end}`);
+  });
   assert.ok(panel[0].includes('Findings'), panel[0]);
   assert.ok(remarks.length > 0);
   assert.deepEqual(panel[1].map((text) => text.replace(/^[^:]*: /, '')), [...remarks, 'a note for a test']);

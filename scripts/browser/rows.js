@@ -1,5 +1,5 @@
-// Drives the rows of the viewer: device queues and nested sections below their threads, counters.
-// Started by crates/view/tests/browser.rs with a folder that holds talking.html and expected.json.
+// Drives the rows of the viewer: device queues and nested sections below their threads, counters, code by samples.
+// Started by crates/view/tests/browser.rs with a folder that holds talking.html, sampled.html and expected.json.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 import { eventually, passed, ready, settled, startBrowser, step } from './browser.js';
 
 const folder = process.argv[2];
-const { talking, walker } = JSON.parse(readFileSync(join(folder, 'expected.json'), 'utf8'));
+const { talking, sampled, walker } = JSON.parse(readFileSync(join(folder, 'expected.json'), 'utf8'));
 const one = await startBrowser({ width: 1440, height: 900 });
 const { page } = one;
 /** @param {string} expression of the timeline `t` and the viewer `v` */
@@ -106,6 +106,87 @@ await step('a chip takes the levels away, and a link without them stays without'
   const address = page.url();
   await open(address);
   assert.deepEqual(await timeline('t.views'), ['state']);
+});
+const CODE_HEADER = 'threads: code by samples, each taken for the time since the one before';
+await step('samples alone are bars of their functions in the rows of their threads, and in the strip', async () => {
+  await open(sampled.address);
+  assert.deepEqual(await timeline('t.views'), ['state', 'code']);
+  assert.deepEqual((await labels()).filter((label) => label !== 'counters'), [CODE_HEADER, 'thread 1', 'thread 2']);
+  const [list] = sampled.lists;
+  const names = list.values.map(([, name]) => name);
+  const drawn = await timeline("(t.draw(), t.named.map(({ row, name }) => [row.thread, name]))");
+  for (const name of names.slice(0, 2)) assert.ok(drawn.some(([thread, other]) => thread === 0 && other === name), `${name} is not among ${drawn}`);
+  assert.ok(drawn.every(([, name]) => names.includes(name)), String(drawn));
+  await eventually(async () => {
+    const legend = await page.textContent('.values');
+    for (const name of names.slice(0, 3)) assert.ok(legend.includes(name.slice(-15)), `${name} is not in ${legend}`);
+  });
+  // In the strip the second thread is in one function all the time, in its colour, which is that of its bars.
+  await eventually(async () => {
+    const [colours, colour, bar] = await timeline(`(() => {
+      v.minimap.draw();
+      const { picture } = v.minimap;
+      const context = picture.getContext('2d', { willReadFrequently: true });
+      const { data } = context.getImageData(Math.floor(picture.width / 2), 0, 1, picture.height);
+      const row = t.rows.find((row) => row.view === 'code' && row.thread === 1);
+      const [x, y] = [t.xOf(6000), t.yOf(row) - row.height / 2 + 3];
+      const bar = t.context.getImageData(Math.round(x * t.ratio), Math.round(y * t.ratio), 1, 1).data;
+      return [[...new Set(new Uint32Array(data.buffer))], t.coloursOf('code')(${list.values[0][0]}), new Uint32Array(bar.buffer)[0]];
+    })()`);
+    assert.ok(colours.includes(colour), `${colour} is not among ${colours}`);
+    assert.equal(bar, colour);
+  });
+  assert.equal(await timeline("t.coloursOf('path')(3) === t.coloursOf('code')(3)"), true);
+});
+/** Opens the code of the first thread at a time. @param {number} at */
+const click = async (at) => {
+  const canvas = await page.locator('canvas.timeline').boundingBox();
+  const [x, y] = await timeline(`[t.xOf(${at}), t.yOf(t.rows.find((row) => row.view === 'code' && row.thread === 0))]`);
+  await page.mouse.click(canvas.x + x, canvas.y + y);
+};
+await step('a click on code shows the path, the samples around it and the shares of its function', async () => {
+  await click(2500);
+  await eventually(async () => assert.equal(await page.textContent('#code-title'), sampled.bar.label));
+  const path = await page.locator('#code-path li .name').allTextContents();
+  assert.deepEqual(path, sampled.bar.sample.path.map(({ name }) => name));
+  const shares = await page.textContent('#code-shares');
+  for (const words of ['62.5 %', '25.0 %']) assert.ok(shares.includes(words), shares);
+  const around = await page.textContent('#code-around');
+  assert.ok(around.startsWith('8 samples around it') && around.includes(sampled.bar.around.functions[0][0]), around);
+  assert.ok((await page.textContent('#panel')).includes('Samples are taken for time'));
+  await page.keyboard.press('.');
+  await eventually(async () => assert.equal(await timeline('t.marked.start'), sampled.bar.end));
+  await click(9000);
+  await eventually(async () => assert.ok((await page.textContent('#code-title')).startsWith('blocked for 2.50 µs')));
+  assert.equal(sampled.blocked.value, 0);
+});
+await step('a search finds code by the functions of its path, and a range has its functions', async () => {
+  await page.fill('#search', 'outer_for');
+  await page.keyboard.press('Enter');
+  await eventually(async () => assert.equal(await page.textContent('#matches'), '1 stretch of code, 7.00 µs'));
+  assert.deepEqual(await timeline('[v.found.view, v.found.start, v.found.end]'), ['code', 0, 7000]);
+  await timeline('t.select(0, 7000)');
+  await eventually(async () => {
+    const rows = await page.locator('#panel table', { hasText: 'By function' }).locator('tbody tr td:first-child, tbody tr th:first-child').allTextContents();
+    assert.deepEqual(rows, sampled.functions.map(({ name }) => name));
+  });
+  await page.keyboard.press('Escape');
+});
+await step('levels of call paths are rows on demand', async () => {
+  await page.evaluate(() => window.taskscope.setViews(['state', 'path']));
+  await settled(page);
+  const rows = (await labels()).filter((label) => label !== 'counters');
+  assert.deepEqual(rows.slice(1), ['thread 1', '└ level 2', 'thread 2']);
+});
+await step('the report has code by samples in the rows of threads, too', async () => {
+  await page.goto(pathToFileURL(join(folder, 'sampled.html')).href);
+  await ready(page);
+  assert.deepEqual((await labels()).filter((label) => label !== 'counters'), [CODE_HEADER, 'thread 1', 'thread 2']);
+  await page.locator('#overview canvas').scrollIntoViewIfNeeded();
+  const canvas = await page.locator('#overview canvas.timeline').boundingBox();
+  const [x, y] = await timeline("[t.xOf(2500), t.yOf(t.rows.find((row) => row.view === 'code'))]");
+  await page.mouse.move(canvas.x + x, canvas.y + y);
+  await eventually(async () => assert.ok((await page.evaluate(() => document.querySelector('.timeline-host').title)).endsWith(`: ${sampled.bar.label}`)));
 });
 await step('the report has queues below their threads, too', async () => {
   await page.goto(pathToFileURL(join(folder, 'talking.html')).href);

@@ -72,6 +72,30 @@ await step('threads are shown by process, workers alone, those with most loss fi
   await page.selectOption('#order', '');
   assert.deepEqual(await tracks(), before);
 });
+await step('a row of a task type opens the type, and keys and buttons go from instance to instance', async () => {
+  const [first, second] = expected.type;
+  await timeline('t.show(0, t.length)');
+  await settled(page);
+  const canvas = await page.locator('canvas.timeline').boundingBox();
+  await timeline(`(t.moveFocus(t.rows.findIndex((row) => row.slot === 0) - Math.max(0, t.focusRow)), 0)`);
+  const [x, y] = await timeline(`[t.xOf(${first.shown.start}) + 1, t.yOf(t.rows.find((row) => row.slot === 0))]`);
+  await page.mouse.click(canvas.x + x, canvas.y + y);
+  await eventually(async () => assert.equal(await page.textContent('#type-title'), first.name));
+  const panel = await page.textContent('#panel');
+  assert.ok(panel.includes(`${first.tasks.toLocaleString('en').replaceAll(',', '\u202f')} task`) && (await page.locator('#type-longest li').count()) === first.longest.length, panel);
+  await page.locator('#type-longest button').first().click();
+  await eventually(async () => assert.equal(await timeline('v.type.facts.shown.number'), first.longest[0].number));
+  const shown = () => timeline('[v.type.facts.shown.number, t.marked.track, t.marked.start, t.marked.end]');
+  const { number, track, start, end } = second.shown;
+  await timeline(`(v.type.facts.shown.number = ${first.shown.number}, 0)`);
+  await page.locator('canvas.timeline').focus();
+  await page.keyboard.press('.');
+  await eventually(async () => assert.deepEqual(await shown(), [number, track, start, end]));
+  await page.click('#type-previous');
+  await eventually(async () => assert.deepEqual(await shown(), [first.shown.number, first.shown.track, first.shown.start, first.shown.end]));
+  assert.equal(await page.isDisabled('#type-previous'), true);
+  await timeline('(t.clearSelection(), t.show(0, t.length))');
+});
 await step('the strip of the whole run shows the visible part, and moves it', async () => {
   await timeline('t.show(t.length / 4, t.length / 2)');
   await settled(page);

@@ -17,9 +17,10 @@
 //! lacks a field matches no comparison with it, not even `!=`; `not` reverses that.
 //!
 //! **Modules**, each importing only those named before it: `language` (types), `number`, `range`, `tokens`, `parse`
-//! (text to filter), `matching` (filter to records), `nearest` (hints for misspelt names).
+//! (text to filter), `matching` (filter to records), `nearest` (hints for misspelt names), `bare_times` (times without a unit).
 #![forbid(unsafe_code)]
 
+mod bare_times;
 mod language;
 mod matching;
 mod nearest;
@@ -30,6 +31,7 @@ mod range;
 mod tests;
 mod tokens;
 
+pub use bare_times::bare_times;
 pub use language::{
     Fields, Filter, FilterError, Kind, Literal, Numbers, Operator, Record, SIGNED, UNSIGNED, Value,
 };

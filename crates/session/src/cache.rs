@@ -33,7 +33,7 @@ use xxhash_rust::xxh3::{Xxh3Default as Xxh3, xxh3_64};
 
 const MAGIC: &[u8; 8] = b"tskcache";
 /// Version of the form. Raise it when stored data changes.
-const FORM: u32 = 24;
+const FORM: u32 = 25;
 /// Bytes that are hashed at either end of a file.
 const END_BYTES: u64 = 64 * 1024;
 

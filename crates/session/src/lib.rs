@@ -41,8 +41,8 @@ mod waits_of_part;
 
 pub use devices::work::{CallWait, call_waits};
 pub use names::{
-    Caller, FunctionPlace, Places, ProfileWaitNames, kind_of_awaited, name_call_paths, name_of_awaited,
-    words_of_code,
+    Caller, FunctionPlace, NamedNode, Places, ProfileWaitNames, kind_of_awaited, name_call_paths, name_nodes,
+    name_of_awaited, words_of_code,
 };
 pub use off_cpu_of_run::off_cpu_of_run;
 pub use playing::replay::{MAX_RUN_NS, ReadProgress};

@@ -2,7 +2,7 @@
 
 use taskscope_analysis::{ByState, Confidence, Grain, LateProcess, Tie, Worksharing};
 use taskscope_cause::{Blamed, Cause, Pattern, Text, deciding};
-use taskscope_execution::{Group, ObjectIndex, Place, SiteIndex, State};
+use taskscope_execution::{Group, ObjectIndex, Place, SiteIndex, State, ThreadIndex};
 
 /// A finding with a named place; findings of one name are merged.
 #[derive(Clone, Debug)]
@@ -53,6 +53,9 @@ pub struct NamedFinding {
     pub hang: Option<usize>,
     /// The recorded waits that it consists of; empty for findings from states of workers.
     pub waits: Vec<WaitsOf>,
+    /// The longest time in which a thread ran while CPUs were unused, as too few others had work: thread, begin, end on the trace's
+    /// clock; only of that finding.
+    pub alone: Option<(ThreadIndex, u64, u64)>,
 }
 
 /// Recorded waits of threads that a finding consists of.
@@ -126,6 +129,7 @@ impl NamedFinding {
             late: None,
             hang: None,
             waits: Vec::new(),
+            alone: None,
         }
     }
 }

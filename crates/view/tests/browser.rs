@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{devices as devices_of, doubtful, page_of, small, talking, viewer_of, viewer_of_trace};
+use common::{devices as devices_of, doubtful, page_of, sampled, small, talking, viewer_of, viewer_of_trace};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,7 +24,7 @@ use taskscope_view::comparison::{Comparison, ShownRun, Side};
 use taskscope_view::documents::Notice;
 use taskscope_view::history::{DatedRun, History};
 use taskscope_view::html;
-use taskscope_view::page::{Direction, LineHeat, Page, SourceOf, View, packed_rows};
+use taskscope_view::page::{Direction, InstanceOf, LineHeat, Page, SampleView, SourceOf, View, packed_rows};
 use taskscope_view::server::Viewer;
 use taskscope_view::source_files::SourceRoots;
 
@@ -279,6 +279,7 @@ fn the_timeline_shows_names_colours_and_flows() {
     std::fs::write(folder.path().join("talking.html"), html::report(&talking_page)).unwrap();
     let matrix = talking_page.communication_matrix(0, talking_page.length());
     let (from, to) = (start, start + 30_000);
+    let types = [1, 2].map(|number| page.type_facts(0, InstanceOf::Number(number)));
     let expected = json!({
         "address": viewer.address(),
         "task": { "answer": task },
@@ -287,6 +288,7 @@ fn the_timeline_shows_names_colours_and_flows() {
         "totals": { "text": "trsm", "answer": page.search_totals("trsm") },
         "talking": { "address": talking.address(), "at": 20_000, "matrix": matrix },
         "section": { "track": track.0, "answer": page.section_at(track, start) },
+        "type": types,
         "names": [names_in(&page, track, start, start + 20_000), names_in(&page, track, start - 1000, start + 4000)],
     });
     std::fs::write(folder.path().join("expected.json"), expected.to_string()).unwrap();
@@ -311,6 +313,9 @@ fn rows_of_threads_have_their_queues_and_nested_sections_below() {
     let page = Arc::new(talking_and_submitting());
     let viewer = Viewer::start(page.clone(), 0).unwrap();
     std::fs::write(folder.path().join("talking.html"), html::report(&page)).unwrap();
+    let (sampled_page, viewer_of_samples) = viewer_of(sampled());
+    std::fs::write(folder.path().join("sampled.html"), html::report(&sampled_page)).unwrap();
+    let code = |at| sampled_page.sample_at(SampleView::Code, 0, at, None);
     let root = folder.path().join("walker.trace");
     write_walker(&root);
     let walker = Arc::new(Page::analysed(Session::open(&root).unwrap()));
@@ -323,6 +328,13 @@ fn rows_of_threads_have_their_queues_and_nested_sections_below() {
         .map(|(track, thread)| json!({ "track": track, "label": format!("thread {}", thread.tid) }));
     let expected = json!({
         "talking": { "address": viewer.address(), "section": page.section_at(ThreadIndex(0), 20_000) },
+        "sampled": {
+            "address": viewer_of_samples.address(),
+            "lists": sampled_page.sample_lists(),
+            "bar": code(2500),
+            "blocked": code(9000),
+            "functions": sampled_page.range(&sampled_page.all_tracks(), 0, 7000).functions,
+        },
         "walker": {
             "address": viewer_of_walker.address(),
             "nested": walker.nested_list(),

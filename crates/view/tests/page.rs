@@ -15,7 +15,7 @@ use taskscope_session::cache::Key;
 use taskscope_testkit::script::Script;
 use taskscope_view::documents::Named;
 use taskscope_view::html;
-use taskscope_view::page::{Direction, Page, Position, SectionFacts, View};
+use taskscope_view::page::{Direction, InstanceOf, Page, Position, SectionFacts, TypeFacts, View};
 
 /// Nanoseconds by state of all threads in a range, by a walk over all sections.
 fn naive_sums(execution: &Execution, from: u64, to: u64) -> [u64; State::ALL.len()] {
@@ -439,6 +439,48 @@ fn a_task_in_the_queue_names_the_code_that_workers_are_in() {
     assert_eq!((&busy[0]["name"], &busy[0]["ns"]), (&task(10_000)["short_type"], &json!(146_000)));
     let all: u64 = busy.iter().map(|row| row["ns"].as_u64().unwrap()).sum();
     assert_eq!(all + 9000, 2 * 78_000, "each worker is free or in code: {busy:?}");
+}
+
+#[test]
+fn a_row_of_a_task_type_has_its_instances_in_their_order() {
+    let mut script = Script::new(2, 1000, 200_000);
+    script.task_type(0, 1000, 1, 0, "long").task_type(0, 1000, 2, 0, "late");
+    script.fork(0, 2000, 1, 0, 2).join_team(1, 2000, 1, 1, 2);
+    script.create(0, 10_000, 1, 1).create(0, 11_000, 2, 1).create(0, 12_000, 3, 2);
+    script.arrive(1, 9000).arrive(0, 13_000);
+    script.run(0, 14_000, 100_000, 1).run(1, 20_000, 90_000, 2).run(1, 90_000, 95_000, 3);
+    script.depart(1, 110_000, 1).join(0, 110_000, 1);
+    let page = page_of(script.play());
+    let base = page.start();
+    let facts = |slot, of| page.type_facts(slot, of);
+    let first = facts(0, InstanceOf::Time(0)).unwrap();
+    assert_eq!((first.tasks, first.shares, first.threads), (2, 0, 2));
+    assert_eq!((first.sum_ns, first.median_ns), (156_000, 86_000));
+    let times =
+        |facts: &TypeFacts| facts.shown.as_ref().map(|row| (row.number, row.track, row.start, row.end));
+    assert_eq!(times(&first), Some((1, 0, 14_000 - base, 100_000 - base)));
+    let longest: Vec<(usize, u64)> = first.longest.iter().map(|row| (row.number, row.ns)).collect();
+    assert_eq!(longest, [(1, 86_000), (2, 70_000)]);
+    // Of two that run the newer one; after the end the last one.
+    let second = Some((2, 1, 20_000 - base, 90_000 - base));
+    for of in [InstanceOf::Time(50_000 - base), InstanceOf::Number(2), InstanceOf::Time(199_000)] {
+        assert_eq!(times(&facts(0, of).unwrap()), second, "{of:?}");
+    }
+    assert_eq!(times(&facts(0, InstanceOf::Time(95_000 - base)).unwrap()).unwrap().0, 1, "the one that runs");
+    assert_eq!(facts(0, InstanceOf::Number(3)).unwrap().shown, None);
+    assert_eq!(facts(1, InstanceOf::Time(0)).unwrap().tasks, 1);
+    assert_eq!(facts(2, InstanceOf::Time(0)), None);
+}
+
+#[test]
+fn a_search_hints_at_names_with_lines_and_at_times_without_a_unit() {
+    let page = page_of(labelled("main [task at a.c:30]"));
+    let totals = |text: &str| page.search_totals(text);
+    assert_eq!(totals("mian:30").hints, ["main:30"]);
+    assert_eq!(totals("type=main:31").hints.first().map(String::as_str), Some("type=main:30"));
+    assert!(totals("main:30").sections > 0 && totals("main:30").hints.is_empty());
+    assert_eq!(totals("duration>5 and time<1ms").bare_times, ["5"]);
+    assert!(totals("duration>5us").bare_times.is_empty() && totals("main").bare_times.is_empty());
 }
 
 #[test]

@@ -4,7 +4,7 @@ import { colourAs, element, sharpCanvas } from './elements.js';
 import { ABSENT, BLANK, cssColour } from './palette.js';
 import { formatCount, formatNumberOf, formatPercent, formatPoint, formatTime, fitText } from './format.js';
 import { isPrinting } from './paper.js';
-import { trackLabel } from './rows.js';
+import { CODE, trackLabel } from './rows.js';
 
 /** Groups of states from the bottom of a stack to its top; from `causes.toml`. @type {string[]} */
 export const GROUP_ORDER = [];
@@ -75,9 +75,10 @@ export function valueLegend(words, colour, inSight, pick = undefined) {
     return element('li', {}, ...(pick ? [element('button', { type: 'button', 'data-value-name': label, title: `highlight: ${label.slice(0, 2000)}`, onclick: () => pick(label) }, swatch, name)] : [swatch, name]));
   });
   const more = seen.length - rows.length;
-  if (words.name === 'nested' && rows.length) rows.push(element('li', {}, element('span', { class: 'swatch there' }), 'pale: no recorded wait or range'));
+  const pale = { nested: 'no recorded wait or range', [CODE]: 'blocked, or no sample' }[words.name];
+  if (pale && rows.length) rows.push(element('li', {}, element('span', { class: 'swatch there' }), `pale: ${pale}`));
   // On a small screen it is one line, which keys move where no name is a button.
-  return element('ul', { class: 'legend', 'aria-label': words.label, tabindex: pick ? null : 0 }, element('li', {}, element('strong', {}, fitText(words.label, 60))), ...rows, more > 0 ? element('li', {}, `and ${formatCount(more)} more visible`) : null);
+  return element('ul', { class: 'legend', 'aria-label': words.label, tabindex: pick ? null : 0 }, element('li', {}, element('strong', {}, fitText(words.isOfSamples ? words.label.split(',')[0] : words.label, 60))), ...rows, more > 0 ? element('li', {}, `and ${formatCount(more)} more visible`) : null);
 }
 
 /**

@@ -11,7 +11,7 @@ import { leadingWords, saveButton } from './report.js';
 import { shortLines } from './details.js';
 import { EmbeddedSource, ServerSource, readJson } from './source.js';
 import { table, timeColumn } from './table.js';
-import { trackLabel } from './rows.js';
+import { trackLabel, viewsAtFirst } from './rows.js';
 import { TimelineView } from './timeline.js';
 
 /** Height of each timeline, pixels. */
@@ -118,7 +118,9 @@ class TwoTimelines {
       onDrawn: () => { if (this.timelines) this.strip.draw(); },
     }, { height: isPrinting() ? 420 : TIMELINE_TALL }));
     this.timelines = /** @type {[TimelineView, TimelineView]} */ (made);
-    for (const timeline of made) {
+    for (const [side, timeline] of made.entries()) {
+      const { overview } = this.sides[side];
+      timeline.views = viewsAtFirst(overview, overview.report || { samples_alone: Boolean(overview.code_rows) });
       // The shorter run has its end in sight.
       timeline.length = Math.max(...this.lengths);
       timeline.collapsed.add('tasks');

@@ -2,6 +2,9 @@
 
 import { formatCount, formatStart, formatTime, fitText } from './format.js';
 
+/** Whether an answer is of code by samples. @param {any} found */
+export const isOfSamples = (found) => 'sample' in found && 'around' in found;
+
 /**
  * Why a section waited and who made it.
  * @param {any} found
@@ -55,6 +58,13 @@ export function remarkLines(found) {
   return lines;
 }
 
+/** A bar of code by samples, or a time beside bars, in words. @param {any} found */
+export function codeTitle({ label, away, sample, start, end }) {
+  if (label) return label;
+  if (away) return `${away.is_blocked ? 'blocked' : 'no CPU'} for ${formatTime(away.end - away.start)}${sample && sample.path.length ? `, in ${sample.path[sample.path.length - 1].name}` : ''}`;
+  return `no sample for ${formatTime(end - start)}`;
+}
+
 /** A value of a model's view in words. @param {any} found */
 export function valueWords(found) {
   // Numbers of what a program tells of itself are given by the viewer, and mean nothing to anybody.
@@ -73,6 +83,10 @@ export function valueWords(found) {
 export function shortLines(found, rowLabel, trackName) {
   const when = `${formatTime(found.end - found.start)} from ${formatStart(found.start, found.end - found.start)} on, ${rowLabel}`;
   if (found.view === 'devices') return [`${fitText(found.label, 90)} (${found.kind})`, when, ...operationFacts(found).slice(0, 4).map(([name, value]) => `${name}: ${value}`)];
+  if (isOfSamples(found)) {
+    const callers = found.sample ? found.sample.path.slice(-4, -1).reverse().map(({ name }) => name) : [];
+    return [fitText(codeTitle(found), 90), when, ...callers.map((name) => `called by ${fitText(name, 80)}`)];
+  }
   if (found.view) return [`${found.title}: ${valueWords(found)}`, when, ...(found.uncertain ? ['uncertain, or a part of it'] : [])];
   const lines = [`${found.label}${found.place ? `: ${fitText(found.place, 90)}` : ''}`, when];
   if (found.call) lines.push(`MPI_${fitText(found.call, 60)}`);

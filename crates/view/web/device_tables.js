@@ -22,6 +22,14 @@ function idleWords(row) {
   return causes.filter(({ ns }, at) => at === 0 || ns * 2000 >= total).map(({ words, ns }) => `${words} ${formatPercent(ns, total)}`).join(', ');
 }
 
+/** What there is of device queues; nothing without any. @param {any[]} queues @returns {[string, string][]} */
+export function factsOfQueues(queues) {
+  if (!queues.length) return [];
+  const devices = [...new Set(queues.map((queue) => queue.device).filter((name) => name))];
+  const operations = queues.reduce((sum, queue) => sum + queue.operations, 0);
+  return [...(devices.length ? [/** @type {[string, string]} */ (['devices', devices.map((name) => fitText(name, 60)).join(', ')])] : []), ['device queues', formatCount(queues.length)], ['device operations', formatCount(operations)]];
+}
+
 /** What was wrong with the delivery of device records, a sentence each. @param {any} report @returns {string[]} */
 export function remarksOfQueues(report) {
   const queues = (report.devices && report.devices.queues) || [];

@@ -65,10 +65,11 @@ export function formatCount(value) {
  * A count with what is counted: `1 worker`, `64 workers`.
  * @param {number} value
  * @param {string} what one of them
+ * @param {string} [many] several of them
  * @returns {string}
  */
-export function formatNumberOf(value, what) {
-  return `${formatCount(value)} ${what}${value === 1 ? '' : 's'}`;
+export function formatNumberOf(value, what, many = `${what}s`) {
+  return `${formatCount(value)} ${value === 1 ? what : many}`;
 }
 
 /**

@@ -3,6 +3,13 @@
 import { formatPoint, formatTime } from './format.js';
 import { INDENT, RULER } from './rows.js';
 
+/** The name of a row in so many pixels: a thread that has no room for it is its number and its own name. @param {import('./timeline.js').TimelineView} timeline @param {string} label @param {number} room */
+function labelIn(timeline, label, room) {
+  const short = label.replace(/^thread (?=\d)/, '');
+  const whole = timeline.fitLabel(label, room);
+  return whole === label || short === label ? whole : timeline.fitLabel(short, room);
+}
+
 /** Draws the names of rows, and the frame around the one that has the focus. @param {import('./timeline.js').TimelineView} timeline @param {import('./rows.js').Row[]} visible */
 export function drawLabels(timeline, visible) {
   const { context, theme } = timeline;
@@ -26,7 +33,7 @@ export function drawLabels(timeline, visible) {
     const indent = row.kind === 'track' ? 18 : row.kind === 'process' ? 12 : INDENT;
     // Rows of numbers have a second line in their name's room.
     const middle = row.kind === 'counter' ? row.height / 2 - 5 : row.height / 2;
-    context.fillText(timeline.fitLabel(sign + row.label, (header ? timeline.width : timeline.gutter - 4) - indent), indent, y + middle + 0.5);
+    context.fillText(labelIn(timeline, sign + row.label, (header ? timeline.width : timeline.gutter - 4) - indent), indent, y + middle + 0.5);
   }
   context.textBaseline = 'alphabetic';
 }

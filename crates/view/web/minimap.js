@@ -1,14 +1,23 @@
 // The whole run in a strip above the timeline: workers by state, and the visible part as a window that can be moved. Of threads without
-// states it shows how many are in a recorded wait, and how many are there otherwise.
+// states it shows the code that runs by samples; without samples how many are in a recorded wait, and how many are there otherwise. Without
+// threads it shows how many device queues are busy.
 
 import { element } from './elements.js';
+import { codeColours, stateColours } from './palette.js';
 import { NOTHING, isThere, paintStack } from './pixels.js';
 import { quietTracks } from './rows.js';
+import { STACKED_CODE } from './source.js';
 
 /** Height, pixels. */
 const TALL = 30;
 /** Least width of the window, pixels. */
 const MIN_WINDOW = 4;
+
+/** The share of a pixel of a row of values that shows something: one that is mostly empty has the share of that. @param {number} column @param {number} value */
+function shareOf(column, value) {
+  const [kind, part] = [column & 255, ((column >> 8) & 255) / 255];
+  return value === 0 || kind === 255 ? 0 : kind === 0 ? 1 - part : part;
+}
 
 /** A strip that shows a whole run and moves a timeline. */
 export class Minimap {
@@ -59,33 +68,67 @@ export class Minimap {
     else if (Math.abs(this.xOf(at) - this.xOf(this.held.at)) > MIN_WINDOW) this.timeline.show(Math.min(at, this.held.at), Math.max(at, this.held.at));
   }
 
-  /** The tracks that are shown: workers, or the threads that have waits only. @returns {number[]} */
-  tracks() {
+  /** The view that the strip shows where no worker has states: code by samples, else waits, else device queues; none of states. */
+  view() {
     const { overview } = this.timeline;
-    const workers = overview.tracks.filter((track) => track.worker);
     const quiet = quietTracks(overview);
-    const { rows } = this.view() || { rows: [] };
-    this.isOfWaits = rows.length > 0 && workers.every((track) => quiet.has(track.track));
-    return (this.isOfWaits ? overview.tracks : workers).map((track) => track.track);
+    if (overview.tracks.some((track) => track.worker && !quiet.has(track.track))) return undefined;
+    return ['code', 'nested', 'devices'].map((name) => overview.views.find((view) => view.name === name)).find((view) => view && view.rows.length);
   }
 
-  /** The view of waits. */
-  view() { return this.timeline.overview.views.find(({ name }) => name === 'nested'); }
+  /** The tracks or rows that are shown: workers; of other views what has rows. @param {any} view @returns {number[]} */
+  tracks(view) {
+    const { tracks } = this.timeline.overview;
+    if (!view) return tracks.filter((track) => track.worker).map((track) => track.track);
+    return view.name === 'nested' ? tracks.map((track) => track.track) : view.rows.map((row) => row.track);
+  }
+
+  /** What is stacked: its shares, how many there are, their colours and order. @param {any} view @param {number[]} tracks @param {number} pixels */
+  shares(view, tracks, pixels) {
+    const { source, length, theme, order, overview } = this.timeline;
+    const states = overview.states.length;
+    if (view && view.name === 'code') return { shares: source.code(tracks, 0, length / pixels, pixels), count: STACKED_CODE, colourOf: codeColours(theme, overview.states), order: [...Array(STACKED_CODE).keys()].map((place) => (place + 1) % STACKED_CODE) };
+    if (view && view.name === 'devices') return { shares: this.busyQueues(view, tracks, pixels), count: 1, colourOf: () => theme.values[0], order: [0] };
+    return { shares: view ? this.waits(view, tracks, pixels, states) : source.stack('minimap', tracks, 0, length / pixels, pixels, states), count: states, colourOf: stateColours(theme), order };
+  }
+
+  /**
+   * The busy lanes of device queues for each pixel; null while a row is on its way.
+   * @param {any} view
+   * @param {number[]} tracks
+   * @param {number} pixels
+   * @returns {Float64Array | null}
+   */
+  busyQueues(view, tracks, pixels) {
+    const { source, length } = this.timeline;
+    const [columns, values, busy] = [new Uint32Array(pixels), new Uint32Array(pixels), new Float64Array(pixels)];
+    /** @type {number[]} */
+    const missing = [];
+    for (const track of tracks) {
+      columns.fill(NOTHING);
+      values.fill(0);
+      if (!source.columns(view.name, track, 0, length / pixels, columns, values)) missing.push(track);
+      for (let x = 0; x < pixels; x++) busy[x] += shareOf(columns[x], values[x]);
+    }
+    if (missing.length) source.want(view.name, missing, 0, length / pixels, pixels);
+    return missing.length ? null : busy;
+  }
 
   /**
    * Threads in a recorded wait, and others, for each pixel; null while a row is on its way.
+   * @param {any} view
    * @param {number[]} tracks
    * @param {number} pixels
    * @param {number} states
    * @returns {Float64Array | null} `[pixel][state]`
    */
-  waits(tracks, pixels, states) {
+  waits(view, tracks, pixels, states) {
     const { source, length, overview } = this.timeline;
     const nsPerPixel = length / pixels;
     const number = (state) => overview.states.findIndex(({ name }) => name === state);
     const [blocked, other] = [number('blocked'), number('unknown')];
     const first = new Map();
-    for (const { track, thread } of this.view().rows) if (!first.has(thread)) first.set(thread, track);
+    for (const { track, thread } of view.rows) if (!first.has(thread)) first.set(thread, track);
     const [columns, values, shares] = [new Uint32Array(pixels), new Uint32Array(pixels), new Float64Array(pixels * states)];
     const missing = { state: [], nested: [] };
     const read = (view, track, isValue) => {
@@ -99,9 +142,7 @@ export class Minimap {
       columns.fill(NOTHING);
       if (first.has(track)) read('nested', first.get(track), true);
       for (let x = 0; x < pixels; x++) {
-        // A pixel that is mostly empty has the share of that.
-        const [kind, part] = [columns[x] & 255, ((columns[x] >> 8) & 255) / 255];
-        const waits = values[x] === 0 || kind === 255 ? 0 : kind === 0 ? 1 - part : part;
+        const waits = shareOf(columns[x], values[x]);
         shares[x * states + blocked] += life[x] * waits;
         shares[x * states + other] += life[x] * (1 - waits);
       }
@@ -114,7 +155,8 @@ export class Minimap {
   draw() {
     const { timeline, canvas } = this;
     const { theme, ratio, width } = timeline;
-    const tracks = this.tracks();
+    const view = this.view();
+    const tracks = this.tracks(view);
     if (canvas.width !== Math.round(width * ratio)) {
       canvas.width = Math.round(width * ratio);
       canvas.height = Math.round(TALL * ratio);
@@ -125,13 +167,12 @@ export class Minimap {
     context.fillRect(0, 0, width, TALL);
     const pixels = Math.round(this.wide);
     const tall = TALL - 6;
-    const name = `${pixels} ${theme.dark} ${this.isOfWaits}`;
+    const name = `${pixels} ${theme.dark} ${view && view.name}`;
     if (tracks.length && this.painted !== name) {
-      const states = timeline.overview.states.length;
-      const shares = this.isOfWaits ? this.waits(tracks, pixels, states) : timeline.source.stack('minimap', tracks, 0, timeline.length / pixels, pixels, states);
+      const { shares, count, colourOf, order } = this.shares(view, tracks, pixels);
       if (shares) {
         const image = new ImageData(pixels, tall);
-        paintStack(shares, states, tracks.length, new Uint32Array(image.data.buffer), 0, pixels, pixels, tall, theme, timeline.order);
+        paintStack(shares, count, tracks.length, new Uint32Array(image.data.buffer), 0, pixels, pixels, tall, colourOf, order);
         [this.picture.width, this.picture.height] = [pixels, tall];
         /** @type {CanvasRenderingContext2D} */ (this.picture.getContext('2d')).putImageData(image, 0, 0);
         // While another width is on its way this one is of the width before.

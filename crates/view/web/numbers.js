@@ -1,7 +1,7 @@
 // Rows of numbers: threads in each state, threads that run each type of task, counters.
 
 import { formatCount } from './format.js';
-import { cssColour, orderedColour } from './palette.js';
+import { cssColour, orderedColour, stateColours } from './palette.js';
 import { paintStack } from './pixels.js';
 import { INDENT, RULER } from './rows.js';
 
@@ -14,7 +14,7 @@ export function drawStack(timeline, row) {
   for (let at = 0; at < shares.length; at++) if (shares[at] > 0) timeline.statesInSight[at % states]++;
   const tall = row.height - 4;
   const image = new ImageData(pixels, tall);
-  paintStack(shares, states, Math.max(1, (row.tracks || []).length), new Uint32Array(image.data.buffer), 0, pixels, pixels, tall, timeline.theme, timeline.order);
+  paintStack(shares, states, Math.max(1, (row.tracks || []).length), new Uint32Array(image.data.buffer), 0, pixels, pixels, tall, stateColours(timeline.theme), timeline.order);
   timeline.image.width = pixels;
   timeline.image.height = tall;
   /** @type {CanvasRenderingContext2D} */ (timeline.image.getContext('2d')).putImageData(image, 0, 0);

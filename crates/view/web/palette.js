@@ -123,6 +123,31 @@ export function makeTheme(dark, states) {
 }
 
 /**
+ * The full colour of a state.
+ * @param {Theme} theme
+ * @returns {(state: number) => number}
+ */
+export function stateColours(theme) {
+  return (state) => theme.shades[state * 16 + 15];
+}
+
+/** Values of code by samples: a time without a CPU, and the first function; between them is the one without a path. */
+const CODE_NO_CPU = 1;
+const CODE_FIRST = 3;
+
+/**
+ * The colours of code by samples, by value: functions with most time have the first ones; a time without a CPU has that of the state.
+ * @param {Theme} theme
+ * @param {{name: string}[]} states
+ * @returns {(value: number) => number}
+ */
+export function codeColours(theme, states) {
+  const noCpu = stateColours(theme)(states.findIndex(({ name }) => name === 'out_of_cpu'));
+  const other = packColour(theme.marks.same);
+  return (value) => (value === CODE_NO_CPU ? noCpu : value < CODE_FIRST ? other : orderedColour(theme, value - CODE_FIRST));
+}
+
+/**
  * A colour of an image as styles know it.
  * @param {number} packed
  * @returns {string}

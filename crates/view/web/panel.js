@@ -2,10 +2,11 @@
 
 import { codeText, element, nameOf } from './elements.js';
 import { formatCount, formatStart, formatTime, fitText, unitOf } from './format.js';
-import { placeOf } from './rows.js';
+import { CODE, placeOf } from './rows.js';
 import { SURROUNDINGS, isLarge, nextInstance, ownerOf } from './findings.js';
-import { remarksOfQueues } from './device_tables.js';
-import { blameLines, edgesOfSection, edgesOfTask, freeWords, messageLines, operationFacts, remarkLines, submissionLines, sectionTitle, threadWaitLines, valueWords } from './details.js';
+import { factsOfQueues, remarksOfQueues } from './device_tables.js';
+import { showCode } from './code_panel.js';
+import { blameLines, edgesOfSection, edgesOfTask, freeWords, isOfSamples, messageLines, operationFacts, remarkLines, submissionLines, sectionTitle, threadWaitLines, valueWords } from './details.js';
 
 /** @typedef {import('./viewer.js').Viewer} Viewer */
 
@@ -14,8 +15,8 @@ export async function openSection(viewer, row, at) {
   const isNewest = viewer.turnPanel();
   const found = await viewer.source.json('section', { ...placeOf(row), at });
   if (!isNewest()) return;
-  // Between its waits a thread without states is there all the same.
-  const isGap = row.isThread && (!found || found.value === 0);
+  // Between its waits a thread without states is there all the same; of code by samples the answer has the reason.
+  const isGap = row.isThread && (!found || (found.value === 0 && !isOfSamples(found)));
   if (!found || isGap) {
     const life = isGap && await viewer.source.json('section', { track: row.thread, at });
     if (isNewest()) tellNothing(viewer, row, at, Boolean(life));
@@ -24,7 +25,8 @@ export async function openSection(viewer, row, at) {
   viewer.timeline.marked = found;
   viewer.timeline.edges = [];
   viewer.timeline.redraw();
-  if (found.view === 'devices') showOperation(viewer, found);
+  if (isOfSamples(found)) showCode(viewer, found);
+  else if (found.view === 'devices') showOperation(viewer, found);
   else if (found.view) await showValue(viewer, found, row, at, isNewest);
   else await showSection(viewer, found, isNewest);
 }
@@ -32,7 +34,7 @@ export async function openSection(viewer, row, at) {
 /** Says that a row has nothing at a time. @param {Viewer} viewer @param {import('./rows.js').Row} row @param {number} at @param {boolean} isThere whether its thread is there, in no recorded wait */
 function tellNothing(viewer, row, at, isThere) {
   const when = formatStart(at, viewer.timeline.nsPerPixel * 100);
-  const words = isThere ? `${row.label}: in no recorded wait at ${when}; it runs, or is blocked in a call that is not recorded` : `${row.label}: nothing at ${when}${row.foreign && row.view !== 'nested' ? '' : ' (not started, or ended)'}`;
+  const words = isThere && row.view === CODE ? `${row.label}: no sample stands for the time at ${when}` : isThere ? `${row.label}: in no recorded wait at ${when}; it runs, or is blocked in a call that is not recorded` : `${row.label}: nothing at ${when}${row.foreign && row.view !== 'nested' ? '' : ' (not started, or ended)'}`;
   viewer.live.textContent = words;
   viewer.panel.replaceChildren(element('p', { id: 'nothing' }, words));
 }
@@ -214,12 +216,15 @@ export function showRun(viewer) {
       instance ? element('button', { type: 'button', class: 'link', 'aria-label': `Show ${row.id}`, onclick: () => showFinding(viewer, instance) }, 'show me') : null);
   });
   const queues = (viewer.report.devices && viewer.report.devices.queues) || [];
-  const ofDevices = queues.length ? [['device queues', formatCount(queues.length)], ['device operations', formatCount(queues.reduce((sum, queue) => sum + queue.operations, 0))]] : [];
+  const ofDevices = factsOfQueues(queues);
+  // Of device queues alone there is nothing to say of threads.
+  const ofThreads = viewer.report.threads > 0 || !queues.length;
   // A trace of device queues has no workers, of samples alone no states: how well their time was used is not known.
   const known = viewer.report.capacity_ns && !viewer.report.samples_alone;
   viewer.panel.replaceChildren(element('h2', {}, 'The run'),
-    factList(viewer, [['trace', nameOf(viewer.report.trace)], ['wall time', formatTime(viewer.report.wall_ns || viewer.overview.length_ns)], ['workers', formatCount(viewer.report.workers)], ['CPUs', viewer.report.cpus_text || 'not known'], ['tasks', formatCount(viewer.report.tasks)], ['events', formatCount(viewer.report.events)],
-      ['lost events', formatCount(viewer.report.lost_events)], ...ofDevices, ['efficiency', known ? viewer.report.efficiency.parallel.toFixed(2) : 'not known']]),
+    factList(viewer, [['trace', nameOf(viewer.report.trace)], [ofThreads ? 'wall time' : 'time of the queues', formatTime(viewer.report.wall_ns || viewer.overview.length_ns)],
+      ...(ofThreads ? [['workers', formatCount(viewer.report.workers)], ['CPUs', viewer.report.cpus_text || 'not known'], ['tasks', formatCount(viewer.report.tasks)], ['events', formatCount(viewer.report.events)], ['lost events', formatCount(viewer.report.lost_events)]] : []),
+      ...ofDevices, ...(ofThreads ? [['efficiency', known ? viewer.report.efficiency.parallel.toFixed(2) : 'not known']] : [])]),
     ...(viewer.report.verdict ? [element('p', {}, element('strong', {}, fitText(viewer.report.verdict, 600)))] : []),
     ...(list.length ? [element('h3', {}, 'Findings'), element('ol', { class: 'findings' }, ...list)] : []),
     ...remarksOfQueues(viewer.report).map((text) => element('p', { class: 'warn' }, text)),
@@ -231,6 +236,6 @@ export function showKeys(viewer) {
   viewer.turnPanel();
   const keys = [['+ − / w s', 'zoom'], ['← → / a d', 'pan'], ['↑ ↓', 'thread above, below'], ['PgUp PgDn', 'scroll'], ['Home', 'whole run'], [', .', 'previous, next section of the thread'],
     ['Enter', 'open the section at the cursor'], ['space', 'fold or unfold'], ['/', 'search'], ['n N', 'next, previous match'], ['h', 'highlight matches'], ['e', 'arrows of the visible part'], ['p', 'put the row on top, or back'], ['f', 'zoom to the selection, or to the opened section'], ['m', 'select the time of the opened section'], ['c', 'source of the opened section, or the file with most time'], ['b', 'notes, and a new one'], ['[ ]', 'less, more room for names of rows'], ['Esc', 'clear'],
-    ['ctrl+wheel', 'zoom'], ['wheel, drag', 'scroll, pan'], ['shift+drag', 'select a range: measure, tables'], ['click', 'open a section and its task'], ['pinch', 'zoom on a touch screen']];
+    ['ctrl+wheel', 'zoom'], ['wheel, drag', 'scroll, pan'], ['shift+drag', 'select a range: measure, tables'], ['click', 'open a section and its task, or a task type'], ['pinch', 'zoom on a touch screen']];
   viewer.panel.replaceChildren(element('h2', {}, 'Keys'), factList(viewer, keys));
 }

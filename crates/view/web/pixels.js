@@ -124,7 +124,7 @@ export function paintLife(columns, image, at, stride, theme) {
 }
 
 /**
- * Paints how many threads are in each state, stacked from the bottom, into `height` lines.
+ * Paints how many threads are in each state, or in other code by number, stacked from the bottom, into `height` lines.
  * @param {Float64Array} shares `[pixel][state]`: threads in the state
  * @param {number} states
  * @param {number} most threads at full height
@@ -133,17 +133,17 @@ export function paintLife(columns, image, at, stride, theme) {
  * @param {number} stride
  * @param {number} width
  * @param {number} height
- * @param {import('./palette.js').Theme} theme
+ * @param {(state: number) => number} colourOf
  * @param {number[]} order states from the bottom up
  */
-export function paintStack(shares, states, most, image, at, stride, width, height, theme, order) {
+export function paintStack(shares, states, most, image, at, stride, width, height, colourOf, order) {
   for (let x = 0; x < width; x++) {
     let filled = 0;
     let y = 0;
     for (const state of order) {
       filled += shares[x * states + state];
       const top = Math.min(height, Math.round((filled / most) * height));
-      for (; y < top; y++) image[at + x + (height - 1 - y) * stride] = theme.shades[state * 16 + 15];
+      for (; y < top; y++) image[at + x + (height - 1 - y) * stride] = colourOf(state);
     }
   }
 }

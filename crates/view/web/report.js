@@ -6,10 +6,11 @@ import { icicle, legend, stackChart } from './charts.js';
 import { SURROUNDINGS, findings, nextInstance } from './findings.js';
 import { cssColour, makeTheme, orderedColour } from './palette.js';
 import { isPrinting, onPaper } from './paper.js';
+import { factsOfQueues } from './device_tables.js';
 import { communicationMatrix } from './matrix.js';
 import { tables, waitsTable } from './report_tables.js';
 import { csvOf, table, timeColumn } from './table.js';
-import { trackLabel } from './rows.js';
+import { trackLabel, viewsAtFirst } from './rows.js';
 import { TimelineView } from './timeline.js';
 
 /** Pictures of the timeline that are printed at most, of about 50 threads each. */
@@ -27,7 +28,8 @@ function settingsText(settings) {
 /** @param {any} report @param {any} overview */
 function whatRan(report, overview) {
   const command = report.command ? (Array.isArray(report.command) ? report.command.join(' ') : report.command) : report.trace;
-  const lostOperations = ((report.devices && report.devices.queues) || []).reduce((sum, queue) => sum + queue.lost, 0);
+  const queues = (report.devices && report.devices.queues) || [];
+  const lostOperations = queues.reduce((sum, queue) => sum + queue.lost, 0);
   const isWhole = report.complete && !report.lost_events && !lostOperations;
   const complete = isWhole ? 'complete' : report.complete && !report.lost_events ? 'ended properly, but records of device operations are missing' : report.complete ? 'ended properly, but events were lost' : 'not complete: see the notices';
   const facts = [
@@ -39,13 +41,16 @@ function whatRan(report, overview) {
     ...(report.start_unix_ns ? [['started', formatDate(report.start_unix_ns)]] : []),
     // Device queues have a time of their own.
     report.wall_ns || overview.length_ns <= 1 ? ['wall time', number('wall_ns', report.wall_ns, formatTime)] : ['time of the queues', formatTime(overview.length_ns)],
-    ['workers', number('workers', report.workers, formatCount)],
-    ['threads', number('threads', report.threads, formatCount)],
-    ['CPUs', report.cpus_text || '–'],
-    ['processes', number('processes', report.processes, formatCount)],
-    ['tasks', number('tasks', report.tasks, formatCount)],
-    ['events', number('events', report.events, formatCount)],
-    ['lost events', number('lost_events', report.lost_events, formatCount)],
+    // Of device queues alone there is nothing to say of threads.
+    ...(report.threads || !queues.length ? [
+      ['workers', number('workers', report.workers, formatCount)],
+      ['threads', number('threads', report.threads, formatCount)],
+      ['CPUs', report.cpus_text || '–'],
+      ['processes', number('processes', report.processes, formatCount)],
+      ['tasks', number('tasks', report.tasks, formatCount)],
+      ['events', number('events', report.events, formatCount)],
+      ['lost events', number('lost_events', report.lost_events, formatCount)],
+    ] : factsOfQueues(queues)),
     ...(lostOperations ? [['lost device operations', formatCount(lostOperations)]] : []),
     ['clocks', overview.clocks],
     ['recording', element('span', { class: isWhole ? '' : 'warn' }, complete)],
@@ -353,8 +358,7 @@ export function showReport(page, report, overview, source, json) {
         folded.hidden = !shown.timeline.rows.some((row) => row.kind === 'stack' && row.key !== 'all');
       },
     }, { height: isPrinting() ? 900 : 520 });
-    const views = [['devices', overview.device_rows], ['nested', overview.nested]].filter(([, rows]) => rows).map(([name]) => name);
-    if (views.length) shown.timeline.setViews(['state', ...views]);
+    shown.timeline.setViews([...viewsAtFirst(overview, report), ...(overview.nested ? ['nested'] : [])]);
     shown.timeline.setTheme(dark);
     // What is shown stays through another size, other colours and paper.
     if (before) shown.timeline.showAs(before);

@@ -30,6 +30,15 @@ const SHARE = 26;
 /** Text without what moves a cursor or turns the direction of writing. @param {string} text */
 export const printable = (text) => text.replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, '\ufffd');
 
+/** The view of code by samples. */
+export const CODE = 'code';
+
+/** The views that are shown if no link says which: beside states code by samples if nothing else is known of threads, and device queues. @param {any} overview @param {any} report */
+export function viewsAtFirst(overview, report) {
+  const has = (/** @type {string} */ name) => overview.views.some((view) => view.name === name && view.rows.length);
+  return ['state', ...(report.samples_alone && has(CODE) ? [CODE] : []), ...(has('devices') ? ['devices'] : [])];
+}
+
 /** What a thread or CPU is called. @param {{tid: number, name?: string, kind: string, role?: string | null, worker: boolean}} track */
 export function trackLabel(track) {
   if (track.kind === 'cpu') return `CPU ${track.tid}`;
@@ -176,7 +185,7 @@ export function rowsOf(overview, views, collapsed, rowHeight, chosen = { words: 
   const nodes = [...new Set(tracks.map((track) => processes[track.process].node))];
   const quiet = quietTracks(overview);
   const workers = overview.tracks.filter((track) => track.worker);
-  if (overview.tracks.length && (!workers.length || workers.some((track) => !quiet.has(track.track)))) add({ kind: 'stack', height: STACK, label: 'workers by state', key: 'all', tracks: workers.map((track) => track.track) });
+  if ((workers.length ? workers : overview.tracks).some((track) => !quiet.has(track.track))) add({ kind: 'stack', height: STACK, label: 'workers by state', key: 'all', tracks: workers.map((track) => track.track) });
   /** @type {(key: string) => any[]} */
   const rowOnTop = (key) => {
     const at = key.lastIndexOf('/');
@@ -195,6 +204,7 @@ export function rowsOf(overview, views, collapsed, rowHeight, chosen = { words: 
   const known = views.flatMap((view) => overview.views.find((row) => row.name === view) || []);
   const ordered = orderedTracks(overview, tracks, chosen.order);
   const host = overview.tracks.length ? known.find((view) => !view.rows) : undefined;
+  const bySamples = known.find((view) => view.isOfSamples && view.rows.length);
   /** Rows below threads, by thread. @type {Map<number, any[]>} */
   const below = new Map(host ? (ordered || tracks).map((track) => [track.track, []]) : []);
   for (const view of known.filter((view) => view.isOfThreads)) {
@@ -219,7 +229,7 @@ export function rowsOf(overview, views, collapsed, rowHeight, chosen = { words: 
     const own = rest ? rest.filter((row) => has(ofViewAlone(row, words).label)) : tracks;
     const all = (rest || overview.tracks).length;
     const hasStates = view !== 'state' || !tracks.length || tracks.some((track) => !quiet.has(track.track));
-    add({ kind: 'view', height: HEADER, label: `${words.rows ? words.label : hasStates ? `threads: ${words.label}` : 'threads'}${own.length < all ? ` (${own.length} of ${all} rows)` : ''}`, key: `view ${view}`, view, ...foldsOf(own.map((row) => row.track)) });
+    add({ kind: 'view', height: HEADER, label: `${words.rows ? words.label : hasStates ? `threads: ${words.label}` : bySamples ? `threads: ${bySamples.label}` : 'threads'}${own.length < all ? ` (${own.length} of ${all} rows)` : ''}`, key: `view ${view}`, view, ...foldsOf(own.map((row) => row.track)) });
     if (collapsed.has(`view ${view}`)) continue;
     if (words.rows) {
       for (const row of own) add(ofViewAlone(row, words));

@@ -2,6 +2,8 @@
 
 import { element } from './elements.js';
 import { formatNumberOf, formatTime, fitText } from './format.js';
+import { CODE } from './rows.js';
+import { showCode } from './code_panel.js';
 
 /** @typedef {import('./viewer.js').Viewer} Viewer */
 
@@ -39,7 +41,7 @@ export async function findMatch(viewer, step) {
   viewer.searched = text;
   // Others may start in the same nanosecond on other rows. Rows of model views are no threads.
   const { view, track } = goesOn ? viewer.timeline.marked : {};
-  const row = goesOn && (!view || view === 'devices') ? { track, view: view || 'state' } : {};
+  const row = goesOn && (!view || ['devices', CODE].includes(view)) ? { track, view: view || 'state' } : {};
   const ask = (step) => viewer.source.json('search', { text, at, step, ...row });
   const end = step === 'next' ? 'first' : 'last';
   const isNewest = viewer.turnPanel();
@@ -66,7 +68,8 @@ export async function findMatch(viewer, step) {
   }
   tellTotals(viewer, text);
   viewer.timeline.reveal(found);
-  if (found.view) viewer.showOperation(found);
+  if (found.view === CODE) showCode(viewer, found);
+  else if (found.view) viewer.showOperation(found);
   else await viewer.showSection(found, isNewest);
   if (around && isNewest()) {
     viewer.live.textContent = around;
@@ -82,9 +85,10 @@ async function tellTotals(viewer, text) {
     if (!totals || text !== viewer.searched) return;
     viewer.totals = { text, ...totals };
   }
-  const { sections, ns, operations, hints } = viewer.totals;
-  const counts = [...(sections || !operations ? [`${formatNumberOf(sections, 'section')}${sections ? `, ${formatTime(ns)}` : ''}`] : []), ...(operations ? [formatNumberOf(operations, 'operation')] : [])];
-  viewer.matches.textContent = counts.join('; ');
+  const { sections, ns, operations, code, code_ns: codeNs, hints, bare_times: bare } = viewer.totals;
+  const counts = [...(sections || !(operations || code) ? [`${formatNumberOf(sections, 'section')}${sections ? `, ${formatTime(ns)}` : ''}`] : []), ...(operations ? [formatNumberOf(operations, 'operation')] : []),
+    ...(code ? [`${formatNumberOf(code, 'stretch', 'stretches')} of code, ${formatTime(codeNs)}`] : [])];
+  viewer.matches.textContent = [...counts, ...(bare.length ? [`${bare.join(', ')} without a unit: ns`] : [])].join('; ');
   const nothing = document.getElementById('nothing');
   if (!hints.length || !nothing) return;
   const go = (hint) => element('button', { type: 'button', class: 'link', onclick: () => { viewer.search.value = hint; findMatch(viewer, 'next'); } }, fitText(hint, 80));

@@ -27,6 +27,8 @@ export function showRange(viewer, range) {
     const number = (name) => viewer.overview.states.findIndex((state) => state.name === name);
     const states = Object.entries(answer.states).sort((a, b) => b[1] - a[1]);
     const useful = (row) => viewer.overview.states.reduce((sum, state) => sum + (state.group === 'useful' ? row.states[state.name] || 0 : 0), 0);
+    // Without threads, or if samples are all that is known of them, states say nothing.
+    const isUnknown = total === 0 || (viewer.report.samples_alone && states.every(([name]) => name === 'unknown'));
     const command = `taskscope slice ${shellWord(String(viewer.report.trace))} --range ${answer.range} -o part.trace`;
     viewer.panel.replaceChildren(element('h2', { id: 'range-title' }, `selected: ${formatTime(answer.wall_ns)}`),
       viewer.facts([['from', formatStart(range.from, range.to - range.from)], ['to', formatStart(range.to, range.to - range.from)], ['tasks begun', formatCount(answer.tasks_begun)]]),
@@ -36,12 +38,14 @@ export function showRange(viewer, range) {
       element('button', { type: 'button', id: 'save-page', title: 'the report of the selected time with its timeline, as one HTML file', onclick: () => savePage(viewer, range) }, 'save as HTML'),
       answer.queues.length ? table('By device queue', [{ title: 'queue', cell: (row) => nameOf(row.name) }, { title: 'begun', number: true, cell: (row) => formatCount(row.operations_begun) },
         timeColumn('kernels', (row) => row.kernels_ns, formatTime), timeColumn('transfers', (row) => row.transfers_ns, formatTime)], answer.queues) : '',
-      total === 0 ? '' : table('By state', [{ title: 'state', cell: ([name]) => viewer.overview.states[number(name)].label },
+      answer.functions.length ? table('By function, samples taken for time', [{ title: 'function', cell: (row) => nameOf(row.name) }, timeColumn('in it', (row) => row.own_ns, formatTime),
+        timeColumn('with what it calls', (row) => row.total_ns, formatTime), { title: 'samples', number: true, cell: (row) => formatCount(row.samples) }], answer.functions) : '',
+      isUnknown ? '' : table('By state', [{ title: 'state', cell: ([name]) => viewer.overview.states[number(name)].label },
         timeColumn(`thread-${unit}`, ([, ns]) => ns, show), { title: 'share', number: true, cell: ([, ns]) => formatPercent(ns, total) },
         { title: '', cell: ([name, ns]) => bar(ns / total, '', viewer.theme.state[number(name)]) }], states),
-      total === 0 ? '' : table('By state and place', [{ title: 'state', cell: (row) => row.label }, { title: 'place', cell: (row) => nameOf(row.place) },
+      isUnknown ? '' : table('By state and place', [{ title: 'state', cell: (row) => row.label }, { title: 'place', cell: (row) => nameOf(row.place) },
         timeColumn('time', (row) => row.ns, formatTime), { title: 'sections', number: true, cell: (row) => formatCount(row.sections) }], answer.places),
-      total === 0 ? '' : table('By thread', [{ title: 'thread', cell: (row) => viewer.trackName(row.track) }, { title: 'useful', number: true, cell: (row) => formatPercent(useful(row), answer.wall_ns) }], answer.threads),
+      isUnknown ? '' : table('By thread', [{ title: 'thread', cell: (row) => viewer.trackName(row.track) }, { title: 'useful', number: true, cell: (row) => formatPercent(useful(row), answer.wall_ns) }], answer.threads),
       element('p', { class: 'note' }, 'as a trace: ', element('code', { id: 'slice' }, command)));
   }, 60);
 }

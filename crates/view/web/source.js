@@ -47,11 +47,15 @@ async function overviewWith(base, token) {
   return readJson(await response.text());
 }
 
-/** Lists the rows of device queues among the views of a run. @param {any} overview */
-function listDevices(overview) {
-  const { devices } = overview;
+/** Lists the rows of device queues and of code by samples among the views of a run. @param {any} overview */
+function listRows(overview) {
+  const { devices, samples } = overview;
+  for (const { name, label, rows, values, is_cut: isCut } of samples) overview.views.push({ name, label: `${label}${isCut ? ' (deeper than shown)' : ''}`, rows, values, isOfThreads: true, isOfSamples: true });
   if (devices.rows.length) overview.views.push({ name: 'devices', label: 'device queues', rows: devices.rows, values: devices.values, isOfThreads: true });
 }
+
+/** Values of code by samples that have shares of their own in a stack; place 0 has all other code. */
+export const STACKED_CODE = 32;
 
 /** Buckets of a tile. */
 const TILE = 512;
@@ -122,7 +126,7 @@ export class ServerSource {
       history.replaceState(null, '', address);
     }
     keepToken(token);
-    listDevices(overview);
+    listRows(overview);
     overview.views.push({ name: 'nested', label: 'nested sections', rows: [], values: [], isOfThreads: true, isAsked: false });
     return { source: new ServerSource(token, overview.start_ns, base), overview };
   }
@@ -296,6 +300,23 @@ export class ServerSource {
     if (!have) return null;
     const [bucketNs, offset] = [2 ** have.level, this.offset(have.level)];
     return sharesOfPixels(have.data, states, bucketNs, offset + have.first * bucketNs, [-Infinity, Infinity], from, nsPerPixel, pixels, 1);
+  }
+
+  /**
+   * Threads that run each code by samples for each pixel, as far as known.
+   * @param {number[]} rows of the view of code, rising
+   * @param {number} from
+   * @param {number} nsPerPixel
+   * @param {number} pixels
+   * @returns {Float64Array | null} `[pixel][value]`, of `STACKED_CODE` values
+   */
+  code(rows, from, nsPerPixel, pixels) {
+    const names = listRanges(rows);
+    const have = this.stretch(`code ${names}`).cover(this, from, nsPerPixel, pixels, 0, async (level, first, count) =>
+      new Float32Array(await (await this.request('code', { level, first, count, tracks: names })).arrayBuffer()));
+    if (!have) return null;
+    const [bucketNs, offset] = [2 ** have.level, this.offset(have.level)];
+    return sharesOfPixels(have.data, STACKED_CODE, bucketNs, offset + have.first * bucketNs, [-Infinity, Infinity], from, nsPerPixel, pixels, 1);
   }
 
   /**
@@ -529,7 +550,7 @@ export class EmbeddedSource {
   static async open(overview) {
     /** @type {any} */
     const views = {};
-    for (const [view, rows] of [['state', overview.rows], ['devices', overview.device_rows], ['nested', overview.nested?.rows]]) {
+    for (const [view, rows] of [['state', overview.rows], ['devices', overview.device_rows], ['nested', overview.nested?.rows], ['code', overview.code_rows]]) {
       if (rows) views[view] = { rows, data: await unpackNumbers(rows.data), index: new Map(rows.tracks.map((track, row) => [track, row])) };
     }
     return new EmbeddedSource(overview, views);
@@ -539,7 +560,7 @@ export class EmbeddedSource {
   static async read(embedded) {
     const overview = readJson(embedded.textContent || '{}');
     overview.task_types = overview.types.labels;
-    listDevices(overview);
+    listRows(overview);
     if (overview.nested) overview.views.push({ name: 'nested', label: 'nested sections', rows: overview.nested.list, values: overview.nested.values, isOfThreads: true });
     return { source: await EmbeddedSource.open(overview), overview };
   }

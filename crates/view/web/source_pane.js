@@ -18,16 +18,17 @@ function timeInQuestion(viewer) {
   return selection || { from: Math.floor(from), to: Math.ceil(from + span) };
 }
 
-/** The opened section. @param {Viewer} viewer @returns {{track?: number, at?: number, file?: string}} */
+/** The opened section, or the line of the opened sample. @param {Viewer} viewer @returns {{track?: number, at?: number, file?: string, line?: number}} */
 function openedOf(viewer) {
   const { marked } = viewer.timeline;
+  if (marked && marked.sample && marked.sample.file) return { file: marked.sample.file, line: marked.sample.line };
   return marked && !marked.view ? { track: marked.track, at: marked.start } : {};
 }
 
 /**
  * Shows the source of a section, of a file, or the one with most time.
  * @param {Viewer} viewer
- * @param {{track?: number, at?: number, file?: string}} [of]
+ * @param {{track?: number, at?: number, file?: string, line?: number}} [of]
  * @param {number} [line] to show, other than the one in question
  */
 export async function showSource(viewer, of = openedOf(viewer), line = 0) {

@@ -1,12 +1,12 @@
 // The timeline: what of a run is shown and marked, over a common time axis, on one canvas.
 
 import { fitText } from './format.js';
-import { makeTheme, orderedColour, valueColour } from './palette.js';
+import { codeColours, makeTheme, orderedColour, valueColour } from './palette.js';
 import { stackOrder, valueLegend } from './charts.js';
 import { element } from './elements.js';
 import { listen } from './gestures.js';
 import { PAPER_RATIO, isPrinting } from './paper.js';
-import { GUTTER, RULER, ROW_HEIGHTS, fittingHeight, foldedAtFirst, placeNow, placeOf, rowAtHeight, rowKey, rowsOf } from './rows.js';
+import { CODE, GUTTER, RULER, ROW_HEIGHTS, fittingHeight, foldedAtFirst, placeNow, placeOf, rowAtHeight, rowKey, rowsOf } from './rows.js';
 import { drawTracks } from './tracks.js';
 import { drawCounter, drawStack } from './numbers.js';
 import { wordsAt } from './hover.js';
@@ -19,7 +19,10 @@ import { drawEdges, drawMarks, drawNotes, noteAt } from './marks.js';
 const MIN_GUTTER = 60;
 
 /** Views whose values a search finds. */
-const SEARCHED_VIEWS = ['type', 'devices'];
+const SEARCHED_VIEWS = ['type', 'devices', CODE];
+
+/** The first colour of nested sections beside code by samples, whose functions with most time have the ones before. */
+const BESIDE_CODE = 16;
 
 /** The shortest time that a screen shows. */
 const MIN_SPAN_NS = 20;
@@ -32,7 +35,7 @@ export class TimelineView {
    * @param {any} overview as the library's `Page::overview` gives it
    * @param {any} source where buckets come from
    * @param {{onSection?: (row: Row, at: number, x: number, y: number) => void, onHover?: (row: Row, at: number, x: number, y: number) => void,
-   *   onWords?: (row: Row, found: {words: string, start: number, end: number}, x: number, y: number) => void, onLeave?: () => void, onNote?: (note: import('./notes.js').Note, x: number, y: number, isPressed: boolean) => void, onDrawn?: () => void, onSelect?: (range: Range | null) => void, onChange?: () => void, onSay?: (text: string, row: Row) => void}} hooks
+   *   onWords?: (row: Row, found: {words: string, start: number, end: number}, x: number, y: number) => void, onLeave?: () => void, onType?: (slot: number, question: {at: number} | {step: 'next' | 'previous'}) => void, onNote?: (note: import('./notes.js').Note, x: number, y: number, isPressed: boolean) => void, onDrawn?: () => void, onSelect?: (range: Range | null) => void, onChange?: () => void, onSay?: (text: string, row: Row) => void}} hooks
    * @param {{height?: number}} options
    */
   constructor(host, overview, source, hooks = {}, options = {}) {
@@ -164,9 +167,12 @@ export class TimelineView {
   /** The row of a track in the first view that shows it, or the one in its place. @param {number} track */
   rowOf(track) { return this.rows.find((row) => row.kind === 'track' && (row.foreign ? row.isThread && row.thread === track : row.track === track)); }
 
-  /** The row of a place: of a thread, or, where it names a view with rows of its own, of that. @param {{track: number, view?: string}} place */
+  /** The row of a place: of a thread, or, where it names a view with rows of its own, of that. @param {{track: number, view?: string, thread?: any}} place */
   rowOfPlace(place) {
-    return place.view ? this.rows.find((row) => row.kind === 'track' && row.foreign && row.view === place.view && row.track === place.track) : this.rowOf(place.track);
+    if (!place.view) return this.rowOf(place.track);
+    const own = this.rows.find((row) => row.kind === 'track' && row.foreign && row.view === place.view && row.track === place.track);
+    // Code whose view is not shown is at its thread.
+    return own || (place.view === CODE && typeof place.thread === 'number' ? this.rowOf(place.thread) : undefined);
   }
 
   /** Colours of a view's values: those with names get colours in the order of the names; null where none has. @param {string} view */
@@ -176,8 +182,12 @@ export class TimelineView {
     if (!this.valueColours || this.valueColours.theme !== this.theme) this.valueColours = { theme: this.theme, views: new Map() };
     let known = this.valueColours.views.get(view);
     if (!known || known.values !== words.values) {
-      const order = new Map(words.values.map(([value], i) => [value, orderedColour(this.theme, i)]));
-      known = { values: words.values, colour: (value) => order.get(value) ?? valueColour(this.theme, value) };
+      // A function has one colour in all views of samples.
+      const ofCode = words.isOfSamples ? codeColours(this.theme, this.overview.states) : null;
+      // Nor has anything else that is shown beside code its colour.
+      const first = view === 'nested' && this.overview.samples?.length ? BESIDE_CODE : 0;
+      const order = new Map(words.values.map(([value], i) => [value, orderedColour(this.theme, first + i)]));
+      known = { values: words.values, colour: ofCode || ((value) => order.get(value) ?? valueColour(this.theme, value)) };
       this.valueColours.views.set(view, known);
     }
     return known.colour;
@@ -321,7 +331,7 @@ export class TimelineView {
     }
     const row = this.rowAt(y);
     const inPlot = row && row.kind === 'track' && x >= this.gutter;
-    this.canvas.style.cursor = row && row.key && row.kind !== 'stack' ? 'pointer' : 'default';
+    this.canvas.style.cursor = row && ((row.key && row.kind !== 'stack') || (row.slot !== undefined && this.hooks.onType)) ? 'pointer' : 'default';
     const found = row && row.kind !== 'track' && this.hooks.onWords ? wordsAt(this, row, x) : null;
     if (inPlot && this.hooks.onHover) this.hooks.onHover(row, Math.floor(this.timeAt(x)), x, y);
     else if (found) this.hooks.onWords(row, found, x, y);
@@ -335,12 +345,20 @@ export class TimelineView {
     const row = this.rowAt(y);
     if (!row) return;
     this.focusRow = this.rows.indexOf(row);
-    if (row.kind !== 'track') this.toggleRow(row);
+    if (row.slot !== undefined) this.openType(row.slot, x < this.gutter ? this.from + this.span / 2 : this.timeAt(x));
+    else if (row.kind !== 'track') this.toggleRow(row);
     else if (x >= this.gutter) {
       this.cursor = Math.floor(this.timeAt(x));
       if (this.hooks.onSection) this.hooks.onSection(row, this.cursor, x, y);
     }
     this.redraw();
+  }
+
+  /** Opens a task type at a time. @param {number} slot @param {number} at */
+  openType(slot, at) {
+    if (!this.hooks.onType) return;
+    this.cursor = Math.floor(at);
+    this.hooks.onType(slot, { at: Math.max(0, this.cursor) });
   }
 
   /** @param {number} rows */
@@ -358,6 +376,7 @@ export class TimelineView {
   /** @param {'next' | 'previous'} step */
   async stepSection(step) {
     const row = this.rows[this.focusRow];
+    if (row && row.slot !== undefined && this.hooks.onType) this.hooks.onType(row.slot, { step });
     if (!row || row.kind !== 'track' || !this.source.json) return;
     const found = await this.source.json('section', { ...placeOf(row), at: Math.max(0, Math.floor(this.cursor)), step });
     if (found) this.reveal(found);
@@ -367,7 +386,8 @@ export class TimelineView {
   openFocus() {
     const row = this.rows[this.focusRow];
     if (!row) return;
-    if (row.kind !== 'track') this.toggleRow(row);
+    if (row.slot !== undefined) this.openType(row.slot, this.cursor);
+    else if (row.kind !== 'track') this.toggleRow(row);
     else if (this.hooks.onSection) this.hooks.onSection(row, Math.max(0, this.cursor), this.xOf(this.cursor), this.yOf(row));
   }
 

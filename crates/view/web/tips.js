@@ -22,7 +22,7 @@ export function hoverSection(viewer, row, at, x, y) {
       // A thread's row of a model's view: what the thread was in tells the line and the culprit.
       const section = await viewer.source.json('section', { track: row.thread, at }).catch(() => null);
       if (number !== viewer.hovers) return;
-      if (section) lines.push(...shortLines(section, viewer.trackName(row.thread), (track) => viewer.trackName(track)));
+      if (section && section.state !== 'unknown') lines.push(...shortLines(section, viewer.trackName(row.thread), (track) => viewer.trackName(track)));
     }
     viewer.hovered = found;
     showTip(viewer, lines, x, y);

@@ -2,7 +2,7 @@
 
 import { SUB, paintLife, paintTrack, NOTHING } from './pixels.js';
 import { drawNames } from './names.js';
-import { RULER } from './rows.js';
+import { CODE, RULER } from './rows.js';
 
 /**
  * Draws what tracks were in, one line of an image for each, and asks for what is missing.
@@ -57,9 +57,9 @@ export function drawTracks(timeline, rows) {
   for (const [view, tracks] of missing) timeline.source.want(view, tracks.sort((a, b) => a - b), timeline.from, nsPerPixel, pixels);
 }
 
-/** Whether a search looks at a row: at threads, and at operations of device queues. @param {import('./rows.js').Row} row */
+/** Whether a search looks at a row: at threads, at operations of device queues, and at code by samples. @param {import('./rows.js').Row} row */
 function isSearched(row) {
-  return !row.foreign || row.view === 'devices';
+  return !row.foreign || row.view === 'devices' || row.view === CODE;
 }
 
 /** Adds how many pixels of a row show each state. @param {import('./timeline.js').TimelineView} timeline @param {Uint32Array} columns */

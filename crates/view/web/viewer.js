@@ -8,7 +8,7 @@ import { FINDING, LONG_WAIT, LOST, OFF_CPU, UNCERTAIN } from './pixels.js';
 import { ServerSource } from './source.js';
 import { TimelineView } from './timeline.js';
 import { Minimap } from './minimap.js';
-import { trackLabel } from './rows.js';
+import { trackLabel, viewsAtFirst } from './rows.js';
 import { saveFile } from './files.js';
 import { timelinePng, timelineSvg } from './picture.js';
 import { onPaper } from './paper.js';
@@ -16,6 +16,7 @@ import { fillViews, setViews, shownView, loadShown, showChosen, loadModels, load
 import { openSection, showOperation, showSection, factList, askTask, showTask, goToTask, showRun, showKeys } from './panel.js';
 import { pickState, highlightMatches, findMatch, highlightName } from './search.js';
 import { loadNotes, showNotes } from './notes.js';
+import { showType } from './type_panel.js';
 import { showSource } from './source_pane.js';
 import { showRange, saveSlice } from './selection.js';
 import { addressOf, askForToken, writeAddress, readAddress, copyLink } from './address.js';
@@ -102,7 +103,7 @@ export class Viewer {
 
   notesProblem = '';
 
-  /** For the console and for tests: the last match, section under the pointer, task, range and report of a part. @type {any} */
+  /** For the console and for tests: the last match, section under the pointer, task, task type, range and report of a part. @type {any} */
   found;
 
   /** @type {any} */
@@ -110,6 +111,9 @@ export class Viewer {
 
   /** @type {any} */
   task;
+
+  /** The task type that is shown. @type {any} */
+  type;
 
   /** @type {any} */
   range;
@@ -147,15 +151,15 @@ export class Viewer {
       onHover: (row, at, x, y) => this.hover(row, at, x, y), onLeave: () => this.leave(),
       onWords: (row, found, x, y) => this.hoverWords(row, found, x, y),
       onNote: (note, x, y, isPressed) => { if (isPressed) showNotes(this, note.id); else { hideTip(this); this.showTip([note.text], x, y); } },
-      onSection: (row, at) => this.open(row, at), onSelect: (range) => this.showRange(range),
+      onSection: (row, at) => this.open(row, at), onType: (slot, question) => showType(this, slot, question), onSelect: (range) => this.showRange(range),
       onChange: () => { this.remember(); this.askFlows(); }, onDrawn: () => { this.minimap?.draw(); this.drawValues(); }, onSay: (text) => { this.live.textContent = text; },
     });
     if (window.innerWidth < NARROW) this.timeline.gutter = NARROW_GUTTER;
-    if (overview.tracks.some((track) => track.worker)) {
+    if (overview.tracks.some((track) => track.worker) || devices.rows.length || overview.samples.length) {
       this.minimap = new Minimap(this.timeline);
       this.mapHost.append(this.minimap.canvas);
     }
-    if (devices.rows.length) this.timeline.setViews(['state', 'devices']);
+    this.timeline.setViews(viewsAtFirst(overview, this.report));
     this.drawLegend();
     this.showRun();
     /** Whether no link says what to show. */

@@ -67,6 +67,16 @@ pub struct SampleQuality {
 
 /// The profile of a run, with one process entry for each of its processes.
 pub fn profile_of(execution: &Execution, options: CallPathOptions) -> (Profile, SampleQuality) {
+    let (profile, quality, _) = profile_with_samples(execution, options);
+    (profile, quality)
+}
+
+/// The profile of a run, and the innermost node of each sample of the whole run, in the order of its samples: the root for samples
+/// outside of the part with a path of their own.
+pub fn profile_with_samples(
+    execution: &Execution,
+    options: CallPathOptions,
+) -> (Profile, SampleQuality, Vec<NodeId>) {
     let mut profile = Profile::default();
     for process in execution.processes.iter().filter(|process| !process.has_cpus) {
         profile.processes.push(taskscope_profile::Process::from([
@@ -99,10 +109,13 @@ pub fn profile_of(execution: &Execution, options: CallPathOptions) -> (Profile, 
     barriers::add_last_arrivers(&mut contexts, &mut profile.tree, &leaves);
     shared::add_shared(&mut contexts, &mut profile.tree, &leaves);
     add_creations(&mut contexts, &mut profile.tree);
+    let mut sample_nodes: Vec<NodeId> = placed.iter().map(|placed| placed.node).collect();
     if !part.is_whole() {
-        profile.tree = with_values(&profile.tree);
+        let (tree, nodes) = with_values(&profile.tree);
+        profile.tree = tree;
+        sample_nodes.iter_mut().for_each(|node| *node = nodes[node.0 as usize]);
     }
-    (profile, quality)
+    (profile, quality, sample_nodes)
 }
 
 /// Regions and tasks at the paths of their creation, with the tasks' time.
@@ -130,8 +143,9 @@ fn add_creations(contexts: &mut Contexts<'_>, tree: &mut Tree) {
     }
 }
 
-/// The paths with values: a part has none at paths of the rest of the run.
-fn with_values(tree: &Tree) -> Tree {
+/// The paths with values, as a part has none at paths of the rest of the run; and the new number of each node, the root for those that are
+/// left out.
+fn with_values(tree: &Tree) -> (Tree, Vec<NodeId>) {
     let mut has_values = vec![false; tree.len()];
     for node in tree.ids().rev() {
         has_values[node.0 as usize] |= tree.values(node).next().is_some();
@@ -146,5 +160,5 @@ fn with_values(tree: &Tree) -> Tree {
         }
         tree.values(node).for_each(|(metric, value)| kept.add(nodes[node.0 as usize], metric, value));
     }
-    kept
+    (kept, nodes)
 }

@@ -31,6 +31,21 @@ const CALLS_MAIN: [&str; 3] = ["__libc_start_main", "__libc_start_main_impl", "_
 /// contain them. Startup code before `main` is left out. The second part has the reasons of missing names or lines,
 /// each once. `kept` are files of modules that are gone.
 pub fn name_call_paths(profile: &Profile, kept: KeptModules) -> (CallTree, Vec<Missing>) {
+    let (tree, missing, _) = name_nodes(profile, kept);
+    (tree, missing)
+}
+
+/// A node of a profile in its named tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedNode {
+    /// The step; the root if the path is startup code alone.
+    pub node: NodeId,
+    /// File and line of its time, or of its call, in its innermost function; `None` if unknown.
+    pub line: Option<(String, u32)>,
+}
+
+/// The call tree of [`name_call_paths`], and the named step of each node of the profile, by the nodes' numbers.
+pub fn name_nodes(profile: &Profile, kept: KeptModules) -> (CallTree, Vec<Missing>, Vec<NamedNode>) {
     let mut naming = Naming {
         profile,
         symbolizer: Symbolizer::default().with_kept(kept).with_files(
@@ -66,7 +81,8 @@ pub fn name_call_paths(profile: &Profile, kept: KeptModules) -> (CallTree, Vec<M
         naming.values(node, step.clone());
         made.push(step);
     }
-    (naming.tree, naming.missing.into_iter().collect())
+    let nodes = made.into_iter().map(|Step { node, line, .. }| NamedNode { node, line }).collect();
+    (naming.tree, naming.missing.into_iter().collect(), nodes)
 }
 
 /// Nodes that functions of Python are below, and these functions themselves.

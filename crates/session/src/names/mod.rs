@@ -10,7 +10,7 @@ mod places;
 mod profile_waits;
 
 pub use awaited::{kind_of_awaited, name_of_awaited};
-pub use call_tree::name_call_paths;
+pub use call_tree::{NamedNode, name_call_paths, name_nodes};
 pub use callers::Caller;
 pub use machine_code::FunctionPlace;
 pub use places::{Places, words_of_code};

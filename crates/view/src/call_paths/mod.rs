@@ -18,12 +18,12 @@ use crate::format::{count, counted};
 use crate::names::missing_names;
 use crate::profile_waits::{ProfileWaits, missing_waits};
 use anstyle::Style;
-use taskscope_analysis::call_paths::{CallPathOptions, SampleQuality, TaskContext, profile_of};
+use taskscope_analysis::call_paths::{CallPathOptions, SampleQuality, TaskContext, profile_with_samples};
 use taskscope_analysis::call_views::{Column, FlatBy, FlatRow};
 use taskscope_execution::Execution;
 use taskscope_profile::named::{CallTree, StepKind};
-use taskscope_profile::{Metric, Profile, conservation};
-use taskscope_session::{KeptModules, Session};
+use taskscope_profile::{Metric, NodeId, Profile, conservation};
+use taskscope_session::{KeptModules, NamedNode, Session};
 use taskscope_symbol::Missing;
 
 /// A view of call paths.
@@ -85,6 +85,15 @@ pub struct CallPaths {
     pub unknown_python: Option<String>,
 }
 
+/// The samples of a run in its call paths.
+#[derive(Debug, Default)]
+pub(crate) struct SampleNodes {
+    /// The named step of each node of the profile.
+    pub nodes: Vec<NamedNode>,
+    /// The profile's node of each sample of the whole run.
+    pub sample_nodes: Vec<NodeId>,
+}
+
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
@@ -106,20 +115,40 @@ impl CallPaths {
         execution: &Execution,
         task_context: TaskContext,
     ) -> CallPaths {
-        let (profile, quality) = profile_of(execution, CallPathOptions { task_context });
-        CallPaths {
-            filtered: notes_of_filter(session),
-            ..CallPaths::of(&profile, KeptModules::in_trace(&session.root), Some(quality))
-        }
+        CallPaths::with_samples_of(session, execution, task_context).0
+    }
+
+    /// The call paths of a recorded run, and the place of each of its samples in them.
+    pub(crate) fn with_samples(session: &Session) -> (CallPaths, SampleNodes) {
+        CallPaths::with_samples_of(session, &session.execution, TaskContext::Creation)
+    }
+
+    fn with_samples_of(
+        session: &Session,
+        execution: &Execution,
+        task_context: TaskContext,
+    ) -> (CallPaths, SampleNodes) {
+        let (profile, quality, sample_nodes) =
+            profile_with_samples(execution, CallPathOptions { task_context });
+        let (paths, nodes) = CallPaths::named(&profile, KeptModules::in_trace(&session.root), Some(quality));
+        (CallPaths { filtered: notes_of_filter(session), ..paths }, SampleNodes { nodes, sample_nodes })
     }
 
     /// Names the paths of a profile, with files that were kept of modules.
     pub fn of(profile: &Profile, kept: KeptModules, quality: Option<SampleQuality>) -> CallPaths {
+        CallPaths::named(profile, kept, quality).0
+    }
+
+    fn named(
+        profile: &Profile,
+        kept: KeptModules,
+        quality: Option<SampleQuality>,
+    ) -> (CallPaths, Vec<NamedNode>) {
         let waits = ProfileWaits::of(profile, kept.clone());
-        let (tree, missing) = taskscope_session::name_call_paths(profile, kept);
+        let (tree, missing, nodes) = taskscope_session::name_nodes(profile, kept);
         let unknown_python =
             python::unknown_functions(profile.modules.iter().map(|module| module.path.as_str()));
-        CallPaths {
+        let paths = CallPaths {
             tree,
             missing,
             quality,
@@ -127,7 +156,8 @@ impl CallPaths {
             waits,
             filtered: Vec::new(),
             unknown_python,
-        }
+        };
+        (paths, nodes)
     }
 
     /// Whether times are those of the samples. In traces they are the workers' ledger, apportioned among samples.

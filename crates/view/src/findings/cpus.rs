@@ -13,6 +13,7 @@ use taskscope_analysis::call_paths::TaskContext;
 use taskscope_analysis::call_views::{Column, own};
 use taskscope_analysis::{Analysis, Confidence, CpuTime, cpu_time};
 use taskscope_cause::{Blamed, Cause, Pattern, Runtime};
+use taskscope_execution::ThreadIndex;
 use taskscope_profile::NodeId;
 use taskscope_session::Session;
 
@@ -54,6 +55,22 @@ fn name_alone(finding: &mut NamedFinding, session: &Session, cpus: &CpuTime) {
         finding.text = path.after(&finding.text, samples);
     }
     finding.evidence = path.evidence_of("samples meanwhile", samples);
+    finding.alone = longest_alone(&cpus.alone);
+}
+
+/// The longest of the times in which threads ran alone, which are in the order of threads and time: those that touch are one.
+fn longest_alone(alone: &[(ThreadIndex, u64, u64)]) -> Option<(ThreadIndex, u64, u64)> {
+    let mut longest: Option<(ThreadIndex, u64, u64)> = None;
+    let mut now: Option<(ThreadIndex, u64, u64)> = None;
+    for &(thread, from, until) in alone {
+        let begun =
+            now.filter(|(of, _, end)| *of == thread && *end >= from).map_or(from, |(_, begun, _)| begun);
+        now = Some((thread, begun, until));
+        if longest.is_none_or(|(_, from, until_longest)| until - begun > until_longest - from) {
+            longest = now;
+        }
+    }
+    longest
 }
 
 /// The path of most samples of threads that ran while too few others had work, and the number of these samples.
@@ -152,6 +169,14 @@ mod tests {
         let place = (State::Idle, String::new());
         let text = text.to_owned();
         NamedFinding { text, ..NamedFinding::new((cause, blamed), place, ns, Confidence::Medium) }
+    }
+
+    #[test]
+    fn times_alone_that_touch_are_one() {
+        let alone = |thread, from, until| (ThreadIndex(thread), from, until);
+        let times = [alone(0, 0, 10), alone(0, 10, 25), alone(0, 30, 50), alone(1, 50, 60)];
+        assert_eq!(longest_alone(&times), Some(alone(0, 0, 25)));
+        assert_eq!(longest_alone(&[]), None);
     }
 
     /// The sentence on two CPUs, of which the program used a tenth.

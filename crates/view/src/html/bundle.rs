@@ -10,7 +10,7 @@ use taskscope_cause::{Group, State};
 pub const STYLE: &str = include_str!("../../web/page.css");
 
 /// Modules, each after those that it imports.
-const MODULES: [(&str, &str); 42] = [
+const MODULES: [(&str, &str); 44] = [
     ("format.js", include_str!("../../web/format.js")),
     ("palette.js", include_str!("../../web/palette.js")),
     ("pixels.js", include_str!("../../web/pixels.js")),
@@ -38,7 +38,9 @@ const MODULES: [(&str, &str); 42] = [
     ("report.js", include_str!("../../web/report.js")),
     ("details.js", include_str!("../../web/details.js")),
     ("views.js", include_str!("../../web/views.js")),
+    ("code_panel.js", include_str!("../../web/code_panel.js")),
     ("panel.js", include_str!("../../web/panel.js")),
+    ("type_panel.js", include_str!("../../web/type_panel.js")),
     ("search.js", include_str!("../../web/search.js")),
     ("assembly_pane.js", include_str!("../../web/assembly_pane.js")),
     ("source_pane.js", include_str!("../../web/source_pane.js")),

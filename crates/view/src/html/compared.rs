@@ -1,6 +1,6 @@
 //! The comparison of two sides as one page, with the timelines of both.
 
-use super::embed::{COUNTERS, data_of, shorten};
+use super::embed::{overview_of, shorten};
 use super::{MAX_REPORT_BYTES, bundle, document, policy};
 use crate::comparison::Comparison;
 use crate::page::{Overview, Page};
@@ -25,13 +25,7 @@ pub fn comparison(comparison: &Comparison, pages: Option<[&Page; 2]>) -> String 
         }
         let mut data = vec![("comparison", numbers.to_string())];
         for (id, page) in ["before", "after"].into_iter().zip(pages.into_iter().flatten()) {
-            let mut overview = Overview {
-                report: None,
-                critical_path: None,
-                drawn: Some(data_of(page, rows)),
-                ..page.overview()
-            };
-            overview.counters.truncate(COUNTERS);
+            let overview = Overview { critical_path: None, ..overview_of(page, rows) };
             data.push((id, json!(overview).to_string()));
         }
         document(&title(comparison), &policy, &program, &data)

@@ -5,7 +5,7 @@ use crate::page::page_data::{
     InstanceSections, InstanceTrack, NestedRows, PackedRows, PageData, StackedStates, StackedTypes, Stretch,
 };
 use crate::page::{
-    BucketStart, CounterBuckets, CounterKind, Instance, Overview, Page, View, counter_buckets,
+    BucketStart, CounterBuckets, CounterKind, Instance, Overview, Page, SampleView, View, counter_buckets,
     packed_model_rows, packed_rows,
 };
 use base64::Engine;
@@ -34,10 +34,12 @@ const MAX_TABLE_ROWS: usize = 2000;
 const MIN_TABLE_ROWS: usize = 30;
 /// Rows of nested sections that are drawn.
 const NESTED_ROWS: usize = 256;
+/// Rows of code by samples that are drawn.
+const SAMPLE_ROWS: usize = 256;
 /// Lanes of device queues that are drawn.
 const LANES: usize = 256;
 /// Counters that are drawn; others are not listed.
-pub(super) const COUNTERS: usize = 48;
+const COUNTERS: usize = 48;
 
 /// The report as one page of at most [`MAX_REPORT_BYTES`].
 pub fn report(page: &Page) -> String {
@@ -54,10 +56,7 @@ pub fn report(page: &Page) -> String {
         document(&title, &policy, &program, &data)
     };
     let mut report = json!(page.report);
-    // The report is beside the overview.
-    let drawn = Some(data_of(page, MAX_ROWS_BYTES));
-    let mut overview = Overview { report: None, drawn, ..page.overview() };
-    overview.counters.truncate(COUNTERS);
+    let mut overview = overview_of(page, MAX_ROWS_BYTES);
     let mut text = page_of(&overview, &report, None);
     // With thousands of threads or places: first shorter tables, then fewer buckets, and at last shorter
     // names, if only very long names are left.
@@ -94,12 +93,22 @@ pub fn profile_page(report: &crate::ProfileReport) -> String {
     text
 }
 
-/// The data of a timeline, whose rows have at most `rows_bytes`.
-pub(super) fn data_of(page: &Page, rows_bytes: usize) -> PageData {
+/// The data of a timeline, whose rows have at most `rows_bytes`. The report is beside it.
+pub(super) fn overview_of(page: &Page, rows_bytes: usize) -> Overview<'_> {
+    let drawn = Some(data_of(page, rows_bytes));
+    let mut overview = Overview { report: None, drawn, ..page.overview() };
+    overview.counters.truncate(COUNTERS);
+    overview.samples.retain(|list| page.report.samples_alone && list.name == SampleView::Code.name());
+    overview.samples.iter_mut().for_each(|list| list.rows.truncate(SAMPLE_ROWS));
+    overview
+}
+
+fn data_of(page: &Page, rows_bytes: usize) -> PageData {
     PageData {
         rows: rows(page, rows_bytes),
         device_rows: device_rows(page),
         nested: nested_rows(page),
+        code_rows: code_rows(page),
         stack: stack(page),
         types: types(page),
         counter_rows: counters(page),
@@ -200,6 +209,25 @@ fn nested_rows(page: &Page) -> Option<NestedRows> {
         data,
     };
     (!list.rows.is_empty()).then_some(NestedRows { list: list.rows, values: list.values, rows })
+}
+
+/// Rows of code by samples, the first ones of many, if samples are all that is known of threads.
+fn code_rows(page: &Page) -> Option<PackedRows> {
+    if !page.report.samples_alone || page.samples.is_empty() {
+        return None;
+    }
+    let (start, end) = page.time();
+    let window = Window::covering(start, end.max(start + 1), BUCKETS / 2);
+    let count = page.sample_row_count(SampleView::Code).min(SAMPLE_ROWS) as u32;
+    let tracks: Vec<u32> = (0..count).collect();
+    let packed = page.packed_samples(SampleView::Code, &tracks, window, None);
+    Some(PackedRows {
+        window: BucketStart::of(page, window),
+        buckets: window.count,
+        tracks,
+        left_out_tracks: None,
+        data: STANDARD.encode(deflated(&planes(&packed))),
+    })
 }
 
 /// First bytes of all numbers, then second ones, and so on: like bytes together compress better.

@@ -4,6 +4,7 @@ use super::dependences::Dependences;
 use super::matches::Matches;
 use super::nested::Nested;
 use super::run_files::RunFiles;
+use super::sample_rows::SampleRows;
 use super::sampled_code::SampledCode;
 use super::types::TypeRows;
 use crate::awaited::AwaitedObjects;
@@ -36,6 +37,10 @@ pub(super) struct Derived {
     /// Times and rows of messages by thread, in order.
     pub messages: OnceLock<Vec<Vec<(u64, u32)>>>,
     pub type_rows: OnceLock<TypeRows>,
+    /// Nanoseconds of each task's body.
+    pub body_times: OnceLock<Vec<u64>>,
+    /// Rows of both views of samples.
+    pub sample_rows: [OnceLock<SampleRows>; 2],
     /// Samples of functions.
     pub sampled_code: OnceLock<Arc<SampledCode>>,
     /// Files of the sites of the run, and those of its samples.

@@ -4,10 +4,13 @@
 //! lock of a runtime   ─▶ the longest time that a blamed place held it
 //! late process        ─▶ the wait of another process that it prolonged most
 //! recorded waits      ─▶ the wait with most time for the charged thread
+//! no events           ─▶ samples and times off the CPU: `sample_instances`
 //! nothing to blame    ─▶ the longest section of the wait
 //! all others          ─▶ the longest section of the blamed code
 //! ```
 
+use super::sample_instances::of_finding;
+use super::samples::SampleTimes;
 use crate::NamedFinding;
 use crate::named_finding::WaitsOf;
 use rayon::prelude::*;
@@ -36,7 +39,7 @@ pub struct Instance {
 const FINDINGS: usize = u32::BITS as usize;
 
 /// The worst instances of the largest findings: of all of them in one walk over the sections.
-pub(super) fn of(execution: &Execution, findings: &[NamedFinding]) -> Vec<Instance> {
+pub(super) fn of(execution: &Execution, findings: &[NamedFinding], samples: &SampleTimes) -> Vec<Instance> {
     let findings = &findings[..findings.len().min(FINDINGS)];
     let mut wanted = Wanted::default();
     for (number, finding) in findings.iter().enumerate() {
@@ -60,7 +63,9 @@ pub(super) fn of(execution: &Execution, findings: &[NamedFinding]) -> Vec<Instan
         } else {
             finding.late.and_then(|late| longest_for(execution, finding, late)).or(sections[number])
         };
-        let (_, start, end, thread) = longest.or_else(|| longest_wait(execution, &finding.waits))?;
+        let longest = longest.or_else(|| longest_wait(execution, &finding.waits));
+        let longest = longest.map(|(_, start, end, thread)| (start, end, thread));
+        let (start, end, thread) = longest.or_else(|| of_finding(execution, samples, finding))?;
         Some(Instance { finding: finding.id.clone(), thread, start, end })
     };
     findings.iter().enumerate().filter_map(instance).collect()
@@ -207,7 +212,9 @@ mod tests {
     }
 
     fn instance_of(execution: &Execution, finding: NamedFinding) -> Option<(u32, u64, u64)> {
-        of(execution, &[finding]).first().map(|row| (row.thread.0, row.start, row.end))
+        of(execution, &[finding], &SampleTimes::default())
+            .first()
+            .map(|row| (row.thread.0, row.start, row.end))
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub struct Matches {
     pub(super) pattern: Pattern,
     pub(super) marks: Vec<OnceLock<Marks>>,
     pub(super) lanes: Vec<OnceLock<Marks>>,
+    /// Marks of rows of code by samples.
+    pub(super) code: Vec<OnceLock<Marks>>,
 }
 
 /// The criterion of a search.

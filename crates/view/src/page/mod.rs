@@ -31,7 +31,13 @@ mod queues;
 mod ranges;
 mod rows;
 mod run_files;
+mod sample_facts;
+mod sample_instances;
+mod sample_rows;
+mod sample_rows_of_page;
+mod sample_search;
 mod sampled_code;
+mod samples;
 mod search;
 mod search_totals;
 mod sections;
@@ -41,6 +47,7 @@ mod source;
 mod stored;
 mod task_start;
 mod tasks;
+mod type_facts;
 mod type_rows_of_page;
 mod types;
 mod values;
@@ -64,7 +71,11 @@ pub use overview::Overview;
 pub use queues::{LaneList, Queue, QueueOperation, Queues};
 pub use ranges::RangeTimes;
 pub use rows::{View, packed_rows, packed_rows_with, stacked_rows};
+pub use sample_facts::{AroundFacts, AwayFacts, CodeShare, FunctionTime, OneSample, PathStep, SampleFacts};
+pub use sample_rows::SampleView;
+pub use sample_rows_of_page::SampleRowList;
 pub use sampled_code::SampledFunction;
+pub use samples::SampleTimes;
 pub use search::{Direction, Found, Position};
 pub use search_totals::SearchTotals;
 pub use sections::SectionFacts;
@@ -72,6 +83,7 @@ pub use shown::{ShownList, ShownView};
 pub use slices::{MAX_SLICE_BYTES, SliceError};
 pub use source::{FileTime, LineHeat, SourceFacts, SourceOf};
 pub use tasks::{TaskFacts, TaskQuery};
+pub use type_facts::{InstanceOf, TypeFacts, TypeInstance};
 pub use types::TypeRows;
 pub use values::{ModelFamilies, ValueFacts, packed_model_rows};
 
@@ -85,7 +97,6 @@ use crate::source_files::SourceRoots;
 use rustc_hash::FxHashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use taskscope_analysis::call_paths::TaskContext;
 use taskscope_analysis::{Analysis, Problem};
 use taskscope_execution::lod::{Flags, Timeline};
 use taskscope_execution::{Execution, ThreadIndex, ThreadKind};
@@ -112,6 +123,8 @@ pub struct Page {
     pub clocks: String,
     /// Device queues.
     pub queues: Queues,
+    /// Samples as time.
+    pub samples: SampleTimes,
     /// First and after the last nanosecond.
     time: (u64, u64),
     /// The trace's directory.
@@ -125,14 +138,16 @@ pub struct Page {
     sources: SourceRoots,
 }
 
-/// The report, with call paths if samples were taken.
-fn report_with_paths(session: &Session, analysis: &Analysis, problems: &[Problem]) -> Report {
+/// The report, with call paths if samples were taken, and these samples.
+fn report_with_paths(session: &Session, analysis: &Analysis, problems: &[Problem]) -> (Report, SampleTimes) {
     let mut report = crate::report_json(session, analysis, problems);
+    let mut samples = SampleTimes::default();
     if !session.execution.whole().samples.rows.is_empty() {
-        let paths = CallPaths::from_session(session, TaskContext::Creation);
+        let (paths, nodes) = CallPaths::with_samples(session);
+        samples = SampleTimes::of(&session.execution, &paths.tree, &nodes);
         report.call_paths = Some(paths.tables(&TableOptions::whole(false, None, TOP_PATHS)));
     }
-    report
+    (report, samples)
 }
 
 impl Page {
@@ -191,7 +206,7 @@ impl Page {
         mut timeline: Timeline,
         critical_path: Option<PathOfPage>,
     ) -> Page {
-        let report = report_with_paths(&session, analysis, problems);
+        let (report, samples) = report_with_paths(&session, analysis, problems);
         let clocks = crate::info::clocks(&session);
         let findings = findings_of(&session, analysis);
         let queues = Queues::of(&session.devices, session.times);
@@ -199,7 +214,7 @@ impl Page {
         let tracks_by_stream = streams.collect();
         let execution = Arc::new(session.execution);
         let (instances, histograms) = rayon::join(
-            || instances::of(&execution, &findings),
+            || instances::of(&execution, &findings, &samples),
             || histograms::histograms(&execution, analysis),
         );
         for instance in &instances {
@@ -215,6 +230,7 @@ impl Page {
             clocks,
             time: time_of(&execution, &queues),
             queues,
+            samples,
             root: session.root,
             key: None,
             tracks_by_stream,

@@ -6,6 +6,7 @@ use super::critical_path::PathOfPage;
 use super::page_data::PageData;
 use super::queues::LaneList;
 use super::rows::View;
+use super::sample_rows_of_page::SampleRowList;
 use super::shown::NameAndLabel;
 use crate::documents::Named;
 use schemars::JsonSchema;
@@ -34,6 +35,8 @@ pub struct Overview<'p> {
     pub counters: Vec<NameAndLabel>,
     /// Rows of device queues.
     pub devices: LaneList,
+    /// Rows of code by samples; empty without samples.
+    pub samples: Vec<SampleRowList>,
     /// The worst instance of each finding that has one.
     pub instances: Vec<InstanceTimes>,
     /// Body times of each task type in the order of the report's: lower limit in nanoseconds, and tasks.
@@ -159,6 +162,7 @@ impl Overview<'_> {
             views: views.to_vec(),
             counters: counters.collect(),
             devices: page.queues.list(|pid, tid| page.thread_of(pid, tid)),
+            samples: page.sample_lists(),
             instances: instances.collect(),
             histograms: &page.histograms,
             critical_path: page.critical_path.as_ref(),

@@ -16,6 +16,8 @@ pub struct PageData {
     pub device_rows: Option<PackedRows>,
     /// Rows of nested sections; null if the rows of threads tell as much.
     pub nested: Option<NestedRows>,
+    /// Rows of code by samples; null if other facts are known of threads. The values of all buckets follow the buckets.
+    pub code_rows: Option<PackedRows>,
     /// Threads in each state.
     pub stack: StackedStates,
     /// Threads that run tasks of each type.

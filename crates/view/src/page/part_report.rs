@@ -24,7 +24,7 @@ impl Page {
         }
         let session = self.session_of_range(from, to)?;
         let (analysis, problems) = taskscope_analysis::analyse(&session.execution);
-        let report = Arc::new(report_with_paths(&session, &analysis, &problems));
+        let report = Arc::new(report_with_paths(&session, &analysis, &problems).0);
         *last = Some(((from, to), report.clone()));
         Ok(report)
     }

@@ -3,6 +3,7 @@
 use super::Page;
 use super::background::apart;
 use super::queues::QueueTimes;
+use super::sample_facts::FunctionTime;
 use crate::documents::Named;
 use crate::report_rows::StateTimes;
 use rayon::prelude::*;
@@ -41,6 +42,8 @@ pub struct RangeTimes {
     pub tasks_begun: usize,
     /// Device queues.
     pub queues: Vec<QueueTimes>,
+    /// Functions by samples, 50 at most; empty without samples.
+    pub functions: Vec<FunctionTime>,
 }
 
 /// Time of a track.
@@ -121,6 +124,7 @@ impl Page {
             others_ns,
             tasks_begun: self.tasks_begun(low, high),
             queues: self.queues.in_range(low, high),
+            functions: self.functions_in(tracks, low, high),
         }
     }
 

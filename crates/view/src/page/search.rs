@@ -5,6 +5,8 @@ use super::bars::{short, with_line};
 use super::matches::{Matches, Pattern};
 use super::operations::OperationFacts;
 use super::queues::Queues;
+use super::sample_facts::SampleFacts;
+use super::sample_rows::SampleView;
 use super::sections::SectionFacts;
 use super::tasks::TaskQuery;
 use rayon::prelude::*;
@@ -27,6 +29,8 @@ pub enum Found {
     Section(Box<SectionFacts>),
     /// An operation of a device queue.
     Operation(Box<OperationFacts>),
+    /// Code by samples.
+    Code(Box<SampleFacts>),
 }
 
 impl Found {
@@ -35,6 +39,7 @@ impl Found {
         match self {
             Found::Section(section) => section.start,
             Found::Operation(operation) => operation.start,
+            Found::Code(code) => code.bar.start,
         }
     }
 }
@@ -54,7 +59,7 @@ pub enum Direction {
 
 impl Direction {
     /// Whether the earliest result is wanted.
-    fn is_later(self) -> bool {
+    pub(super) fn is_later(self) -> bool {
         matches!(self, Direction::Next | Direction::First)
     }
 }
@@ -64,8 +69,8 @@ impl Direction {
 pub struct Position {
     /// Nanoseconds since the start of the trace.
     at: u64,
-    /// The row: tracks, then lanes of device queues. At equal times, rows after it follow it and rows before
-    /// it precede it.
+    /// The row: tracks, then lanes of device queues, then rows of code by samples. At equal times, rows after it
+    /// follow it and rows before it precede it.
     row: Option<usize>,
 }
 
@@ -86,14 +91,24 @@ impl Position {
         Position { at, row: Some(page.tracks() + lane as usize) }
     }
 
+    /// The bars that start at this time on a row of code by samples.
+    pub fn on_code(page: &Page, at: u64, row: u32) -> Position {
+        Position { at, row: Some(page.tracks() + page.queues.len() + row as usize) }
+    }
+
+    /// Nanoseconds since the start of the trace.
+    pub(super) fn at(self) -> u64 {
+        self.at
+    }
+
     /// Whether sections that start in the same nanosecond on another row are still ahead.
-    fn has_before_it(self, row: usize, later: bool) -> bool {
+    pub(super) fn has_before_it(self, row: usize, later: bool) -> bool {
         self.row.is_some_and(|here| if later { here < row } else { row < here })
     }
 }
 
 /// The fields of a section in the filter language.
-const FIELDS: Fields = Fields {
+pub(super) const FIELDS: Fields = Fields {
     of: "sections",
     kind: |name| match name {
         "state" => Some(Kind::Words(State::ALL.map(State::name).to_vec())),
@@ -214,16 +229,15 @@ impl Page {
         let at = from.at;
         let pattern = self.pattern(text);
         let operation = self.search_operations(text, from, direction);
-        if pattern.is_nothing() {
-            return operation;
-        }
+        let code = self.search_code(text, from, direction);
         let time = match direction {
             Direction::First => 0,
             Direction::Last => u64::MAX,
             Direction::Next | Direction::Previous => at,
         };
         let at = self.start().saturating_add(at);
-        let found = (0..self.tracks() as u32).into_par_iter().filter_map(|track| {
+        let tracks = if pattern.is_nothing() { 0 } else { self.tracks() as u32 };
+        let found = (0..tracks).into_par_iter().filter_map(|track| {
             let track = ThreadIndex(track);
             let sections = &self.execution.threads[track.index()].track;
             let starts = sections.starts();
@@ -248,14 +262,10 @@ impl Page {
         let section = (track.is_some())
             .then(|| self.section(track, self.execution.threads[track.index()].track.span(row)))
             .map(|section| Found::Section(Box::new(section)));
-        // The nearer of the two; of those that start together the section comes first.
+        // The nearest; of those that start together the rows further up come first.
         let distance = |found: &Found| found.start().abs_diff(time);
-        let section_wins = |(section, operation): (&Found, &Found)| match direction.is_later() {
-            true => distance(section) <= distance(operation),
-            false => distance(section) < distance(operation),
-        };
-        let is_nearer = section.as_ref().zip(operation.as_ref()).is_none_or(section_wins);
-        if is_nearer { section.or(operation) } else { operation }
+        let found = [section, operation, code].into_iter().flatten();
+        if direction.is_later() { found.min_by_key(distance) } else { found.rev().min_by_key(distance) }
     }
 
     /// The nearest operation of a device queue with the text in its name.
@@ -287,7 +297,8 @@ impl Page {
 
     /// Whether some name has the text: names of types may have any characters.
     fn is_word(&self, text: &str) -> bool {
-        !self.pattern(text).is_nothing() || self.queues.has_name(has_text(text))
+        let has_name = || self.queues.has_name(has_text(text)) || !self.named_spots(text).is_empty();
+        !self.pattern(text).is_nothing() || has_name()
     }
 
     /// The sections that contain a word or pass a filter, for highlighting. The last answer is cached.
@@ -302,6 +313,7 @@ impl Page {
                     pattern: self.pattern(text),
                     marks: unmarked(self.tracks()),
                     lanes: unmarked(self.queues.len()),
+                    code: unmarked(self.sample_row_count(SampleView::Code)),
                 });
                 *kept = Some(matches.clone());
                 matches

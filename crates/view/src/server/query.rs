@@ -1,6 +1,6 @@
 //! The question part of an address, read with limits.
 
-use crate::page::{NESTED, Page, View};
+use crate::page::{NESTED, Page, SampleView, View};
 use axum::http::StatusCode;
 use std::collections::HashMap;
 use taskscope_execution::ThreadIndex;
@@ -27,6 +27,8 @@ pub enum ViewOf {
     Devices,
     /// Levels of nested sections.
     Nested,
+    /// Code by samples.
+    Samples(SampleView),
 }
 
 /// The parameters of a request.
@@ -59,6 +61,7 @@ impl Query {
             NESTED => Ok(ViewOf::Nested),
             name => View::named(name)
                 .map(ViewOf::Threads)
+                .or_else(|| SampleView::named(name).map(ViewOf::Samples))
                 .or_else(|| name.parse().ok().map(ViewOf::Model))
                 .or_else(|| name.parse().ok().map(ViewOf::Shown))
                 .ok_or_else(|| refused("there is no such view".to_string())),

@@ -6,10 +6,10 @@ use crate::comparison::Comparison;
 use crate::html;
 use crate::page::{
     AssemblyFacts, Bars, CommunicationMatrix, CounterBuckets, CounterKind, Direction, Flows, Found,
-    MAX_NOTES_BYTES, MAX_SLICE_BYTES, Matches, ModelFamilies, NestedList, NoteFile, OperationFacts, Overview,
-    Page, Position, RangeTimes, SearchTotals, SectionFacts, ShownList, ShownView, SliceError, SourceFacts,
-    SourceOf, TaskFacts, TaskQuery, ValueFacts, counter_buckets, packed_model_rows, packed_rows_with,
-    stacked_rows,
+    InstanceOf, MAX_NOTES_BYTES, MAX_SLICE_BYTES, Matches, ModelFamilies, NestedList, NoteFile,
+    OperationFacts, Overview, Page, Position, RangeTimes, SampleFacts, SampleView, SearchTotals,
+    SectionFacts, ShownList, ShownView, SliceError, SourceFacts, SourceOf, TaskFacts, TaskQuery, TypeFacts,
+    ValueFacts, counter_buckets, packed_model_rows, packed_rows_with, stacked_rows,
 };
 use crate::report_json::Report;
 use axum::Router;
@@ -27,8 +27,8 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 type Shared = State<Arc<Page>>;
 
-/// Answers in JSON by address below `/api`; null if nothing is found. `rows`, `stack`, `types`, `slice`
-/// and `page` are answered in bytes.
+/// Answers in JSON by address below `/api`; null if nothing is found. `rows`, `stack`, `code`, `types`,
+/// `slice` and `page` are answered in bytes.
 #[derive(JsonSchema)]
 #[schemars(rename = "taskscope-viewer/1")]
 #[expect(dead_code, reason = "names the answers for the schema")]
@@ -47,7 +47,7 @@ pub struct Answers<'p> {
     matrix: CommunicationMatrix,
     /// A counter in a window.
     counter: CounterBuckets,
-    /// A section of a thread, an operation of a device queue, or a value of a view.
+    /// A section of a thread, an operation of a device queue, code by samples, or a value of a view.
     section: Option<SectionAnswer>,
     /// Whether there is something to highlight.
     filter: bool,
@@ -59,6 +59,9 @@ pub struct Answers<'p> {
     nested: NestedList,
     /// Progress of playing the trace for a view.
     progress: Progress,
+    /// A row of task types, with one of its instances.
+    #[serde(rename = "type")]
+    type_of_row: Option<TypeFacts>,
     /// A task.
     task: TaskFacts,
     /// The nearest match.
@@ -82,6 +85,7 @@ pub struct Answers<'p> {
 enum SectionAnswer {
     Section(Box<SectionFacts>),
     Operation(OperationFacts),
+    Samples(Box<SampleFacts>),
     Value(ValueFacts),
 }
 
@@ -134,6 +138,7 @@ fn api(page: Arc<Page>) -> Router {
         .route("/overview", get(|State(page): Shared| answer(page, None, |page, _| json(&page.overview()))))
         .route("/rows", get(|State(page): Shared, RawQuery(q)| bytes(page, q, rows)))
         .route("/stack", get(|State(page): Shared, RawQuery(q)| bytes(page, q, stack)))
+        .route("/code", get(|State(page): Shared, RawQuery(q)| bytes(page, q, code)))
         .route("/counter", get(|State(page): Shared, RawQuery(q)| answer(page, q, counter)))
         .route("/bars", get(|State(page): Shared, RawQuery(q)| answer(page, q, bars)))
         .route("/flows", get(|State(page): Shared, RawQuery(q)| answer(page, q, flows)))
@@ -153,6 +158,7 @@ fn api(page: Arc<Page>) -> Router {
         .route("/nested", get(|State(page): Shared| answer(page, None, |page, _| json(&page.nested_list()))))
         .route("/shown", get(|State(page): Shared, RawQuery(q)| answer(page, q, shown)))
         .route("/progress", get(|State(page): Shared| answer(page, None, progress)))
+        .route("/type", get(|State(page): Shared, RawQuery(q)| answer(page, q, type_of_row)))
         .route("/task", get(|State(page): Shared, RawQuery(q)| answer(page, q, task)))
         .route("/search", get(|State(page): Shared, RawQuery(q)| answer(page, q, search)))
         .route("/totals", get(|State(page): Shared, RawQuery(q)| answer(page, q, totals)))
@@ -250,6 +256,11 @@ fn rows(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
             let rows = query.rows(nested.view.rows.len())?;
             Ok(packed_model_rows(&nested.view, &rows, query.window(page, rows.len())?))
         }
+        ViewOf::Samples(view) => {
+            let rows = query.rows(page.sample_row_count(view))?;
+            let matches = highlighted(page, query)?;
+            Ok(page.packed_samples(view, &rows, query.window(page, rows.len())?, matches.as_deref()))
+        }
         ViewOf::Model(name) => {
             let view = model_view(page, name)?;
             let rows = query.rows(view.rows.len())?;
@@ -302,6 +313,12 @@ fn stack(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
     Ok(stacked_rows(page, &tracks, query.window(page, tracks.len().max(27))?))
 }
 
+/// Threads by code, over rows of code by samples.
+fn code(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
+    let rows = query.rows(page.sample_row_count(SampleView::Code))?;
+    Ok(page.stacked_code(&rows, query.window(page, rows.len().max(32))?))
+}
+
 fn counter(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
     let kind = CounterKind::named(page, query.text("name"))
         .ok_or_else(|| refused("there is no such counter".to_string()))?;
@@ -342,6 +359,10 @@ fn section(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
         }
         ViewOf::Devices => json(&page.operation(query.row(page.queues.len(), "track")?, at, step)),
         ViewOf::Nested => json(&page.nested_at(query.row(page.nested().view.rows.len(), "track")?, at, step)),
+        ViewOf::Samples(view) => {
+            let row = query.row(page.sample_row_count(view), "track")?;
+            json(&page.sample_at(view, row, at, step))
+        }
         ViewOf::Model(name) => {
             let row = query.row(model_view(page, name)?.rows.len(), "track")?;
             json(&page.value_at(name, row, at, step))
@@ -351,6 +372,16 @@ fn section(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
             json(&page.shown_at(name, row, at, step))
         }
     }
+}
+
+/// A row of task types, with the instance at a time or of a number.
+fn type_of_row(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
+    let slot = query.row(page.type_rows().rows(), "slot")?;
+    let of = match query.text("number") {
+        "" => InstanceOf::Time(query.number("at")?),
+        _ => InstanceOf::Number(usize::try_from(query.number("number")?).unwrap_or(usize::MAX)),
+    };
+    json(&page.type_facts(slot, of))
 }
 
 fn task(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
@@ -383,6 +414,10 @@ fn search(page: &Page, query: &Query) -> Result<Vec<u8>, Refused> {
     let from = match query.view()? {
         _ if query.text("track").is_empty() => Position::from(at),
         ViewOf::Devices => Position::on_lane(page, at, query.row(page.queues.len(), "track")?),
+        ViewOf::Samples(view) => {
+            let row = query.row(page.sample_row_count(view), "track")?;
+            Position::on_code(page, at, row)
+        }
         _ => Position::on_track(at, query.track(page, "track")?),
     };
     json(&page.search(query.text("text"), from, direction))

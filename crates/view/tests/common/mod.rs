@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use taskscope_event::models::device::kind;
 use taskscope_event::models::messages::function_number;
+use taskscope_event::models::samples::{flag, state};
 use taskscope_execution::devices::{DeviceOperation, Devices, LostOperation, Queue};
 use taskscope_execution::messages::{Message, MpiCall, PeerWait, PeerWaitKind, Rank};
+use taskscope_execution::samples::{Level, NewSample};
 use taskscope_execution::{
-    Anomaly, Change, Doubt, Execution, ExecutionBuilder, Observer, OsSource, ProcessIndex, RunDelay, Section,
-    State, Uncertain,
+    Anomaly, Change, Doubt, Execution, ExecutionBuilder, Module, Observer, OsSource, OsTimes, ProcessIndex,
+    RegionIndex, RunDelay, Section, State, TaskIndex, Uncertain,
 };
 use taskscope_session::Session;
 use taskscope_testkit::generator::{Generator, Runtime};
@@ -108,6 +110,76 @@ pub fn talking() -> Execution {
     for rank in 0..2 {
         execution.communication.ranks.insert(rank, Rank { job: 1, rank, ranks: 2 });
     }
+    execution
+}
+
+/// A function to be sampled, which calls others.
+#[inline(never)]
+pub fn outer_for_samples(number: u64) -> u64 {
+    inner_for_samples(number) + other_for_samples(number)
+}
+
+#[inline(never)]
+pub fn inner_for_samples(number: u64) -> u64 {
+    std::hint::black_box(number) + 1
+}
+
+#[inline(never)]
+pub fn other_for_samples(number: u64) -> u64 {
+    std::hint::black_box(number) + 2
+}
+
+/// This program as a module of a process.
+pub fn own_module(process: ProcessIndex) -> Module {
+    let path = std::env::current_exe().unwrap().display().to_string();
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let own = maps.lines().find(|line| line.ends_with(&path)).unwrap();
+    let bias = u64::from_str_radix(own.split('-').next().unwrap(), 16).unwrap();
+    Module { process, at: 0, start: bias, end: bias + (1 << 32), bias, build_id: String::new(), path }
+}
+
+/// A run of two threads of which samples are all that is known, from 1000 to 14 000, each sample for the 1000 ns before it.
+///
+/// - the first is in `outer ▸ inner` until 5000, in `outer ▸ other` until 8000, has no CPU until 8500, is blocked until 11 000, and in `inner`
+///   until 12 000;
+/// - the second is in `other` until 13 000, and its switches are not recorded.
+pub fn sampled() -> Execution {
+    let address = |function: fn(u64) -> u64| function as usize as u64;
+    assert_eq!(outer_for_samples(1), 5);
+    // A return address is after its call.
+    let outer = address(outer_for_samples) + 8;
+    let (inner, other) = (address(inner_for_samples), address(other_for_samples));
+    let mut builder = ExecutionBuilder::new();
+    let process = builder.add_process("node1.1", 1);
+    let threads = [1, 2].map(|tid| builder.add_thread(process, tid));
+    for thread in threads {
+        builder.event(thread, 1000);
+        builder.change(thread, 1000, Change::Becomes(Section::of(State::Unknown)));
+    }
+    let mut sample = |thread, at, addresses: &[u64]| {
+        let end = addresses.len() as u16;
+        let levels = [Level { first: 0, end, region: RegionIndex::NONE, task: TaskIndex::NONE }];
+        let (weight_ns, flags, state) = (1000, flag::REACHED_ROOT, state::NO_OPENMP);
+        builder.sample(&NewSample { thread, at, weight_ns, flags, state, levels: &levels, addresses });
+    };
+    for at in 2..=5 {
+        sample(threads[0], 1000 * at, &[inner, outer]);
+    }
+    for at in 6..=8 {
+        sample(threads[0], 1000 * at, &[other, outer]);
+    }
+    sample(threads[0], 12_000, &[inner]);
+    for at in 2..=13 {
+        sample(threads[1], 1000 * at, &[other]);
+    }
+    for thread in threads {
+        builder.event(thread, 14_000);
+        builder.change(thread, 14_000, Change::ThreadEnds);
+    }
+    let mut execution = builder.finish();
+    let times = OsTimes { runnable: vec![(8000, 8500)], blocked: vec![(8500, 11_000)], ..OsTimes::default() };
+    execution.add_os_times(threads[0], OsSource::Switches, times);
+    execution.catalog.modules.push(own_module(process));
     execution
 }
 

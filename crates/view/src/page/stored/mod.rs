@@ -7,7 +7,7 @@ mod rows;
 mod words;
 
 use super::derived::Derived;
-use super::{Instance, Names, Page, PathOfPage, Queue, Queues, time_of};
+use super::{Instance, Names, Page, PathOfPage, Queue, Queues, SampleTimes, time_of};
 use crate::report_json::Report;
 use crate::source_files::SourceRoots;
 use rows::{
@@ -29,13 +29,14 @@ use taskscope_execution::{
 };
 use taskscope_session::cache::{self, Cache, Key};
 use words::{
-    call_of_words, high, low, message_of_words, operation_of_words, pair, rows_of, words, words_of_call,
-    words_of_message, words_of_operation,
+    call_of_words, high, low, message_of_words, operation_of_words, pair, rows_of, sample_of_words,
+    spot_of_words, step_of_words, words, words_of_call, words_of_message, words_of_operation,
+    words_of_sample, words_of_spot, words_of_step,
 };
 
 /// Blocks of a thread: seven columns of sections, nine of its pyramid.
 const OF_THREAD: usize = 16;
-/// Tables, which follow the threads; after them the tasks, then two blocks of each device queue.
+/// Tables, which follow the threads; after them the tasks, then two blocks of each device queue, the messages, and three blocks of samples.
 const TABLES: usize = 11;
 /// Holds and dependences, after the tables, which stay in the file.
 const HOLDS: usize = TABLES;
@@ -74,6 +75,8 @@ struct Header<'p> {
     modules: Vec<ModuleRow>,
     constructs: Vec<ConstructRow>,
     types: Vec<TypeRow>,
+    /// Names of the samples' functions and files.
+    sample_words: Cow<'p, [String]>,
 }
 
 impl Page {
@@ -106,7 +109,7 @@ impl Page {
             communication,
             uncertain,
             anomalies: _,
-            // Their results are in the report.
+            // Their results are in the report, and in the page's own samples.
             samples: _,
             filtered: _,
             thread_waits: _,
@@ -163,6 +166,7 @@ impl Page {
                 })
                 .collect(),
             types: types.iter().map(TypeRow::of).collect(),
+            sample_words: Cow::Borrowed(&self.samples.words),
         };
         let pyramids = (0..threads.len()).filter_map(|at| self.timeline.pyramid(ThreadIndex(at as u32)));
         let mut blocks: Vec<&[u8]> = Vec::with_capacity(threads.len() * OF_THREAD + 20);
@@ -215,6 +219,10 @@ impl Page {
         blocks.extend(queues.iter().flatten().map(Column::as_bytes));
         let messages = words(messages, words_of_message);
         blocks.push(messages.as_bytes());
+        let SampleTimes { words: _, steps, spots, rows } = &self.samples;
+        let samples =
+            [words(steps, words_of_step), words(spots, words_of_spot), words(rows, words_of_sample)];
+        blocks.extend(samples.iter().map(Column::as_bytes));
         cache::save(root, key, &more, &blocks, stop).map(drop)
     }
 
@@ -354,7 +362,15 @@ impl Page {
         let execution = Arc::new(execution);
         let queues = Queues::new(queues);
         let time = time_of(&execution, &queues);
-        let Header { report, critical_path, histograms, clocks, streams, .. } = cache.header;
+        let samples = QUEUES + 2 * queues.queues().len() + 1;
+        let (steps, spots) =
+            (rows_of(&table(samples)?, step_of_words), rows_of(&table(samples + 1)?, spot_of_words));
+        let rows = rows_of(&table(samples + 2)?, sample_of_words);
+        let Header { report, critical_path, histograms, clocks, streams, sample_words, .. } = cache.header;
+        let samples = SampleTimes { words: sample_words.into_owned(), steps, spots, rows };
+        if !samples.is_sound() {
+            return None;
+        }
         Some(Page {
             names: Names::of(execution.clone(), taskscope_session::KeptModules::in_trace(root)),
             execution,
@@ -366,6 +382,7 @@ impl Page {
             clocks: clocks.into_owned(),
             time,
             queues,
+            samples,
             root: root.to_path_buf(),
             key: Some(key.clone()),
             tracks_by_stream: streams.into_iter().collect(),

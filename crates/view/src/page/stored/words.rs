@@ -1,6 +1,7 @@
 //! Rows of tables as words of 64 bits.
 
 use super::super::QueueOperation;
+use super::super::samples::{SampleTime, Spot, Step};
 use taskscope_execution::messages::{Message, MpiCall, PeerWait, PeerWaitKind};
 use taskscope_execution::{Column, ProcessIndex, ThreadIndex};
 
@@ -75,4 +76,28 @@ pub(super) fn operation_of_words(words: [u64; 9]) -> QueueOperation {
         lane: high(lane),
         anomalies: low(lane),
     }
+}
+
+pub(super) fn words_of_step(step: &Step) -> [u64; 2] {
+    [pair(step.outer, step.name), pair(step.file, step.line)]
+}
+
+pub(super) fn step_of_words([a, b]: [u64; 2]) -> Step {
+    Step { outer: high(a), name: low(a), file: high(b), line: low(b) }
+}
+
+pub(super) fn words_of_spot(spot: &Spot) -> [u64; 2] {
+    [u64::from(spot.step), pair(spot.file, spot.line)]
+}
+
+pub(super) fn spot_of_words([step, place]: [u64; 2]) -> Spot {
+    Spot { step: low(step), file: high(place), line: low(place) }
+}
+
+pub(super) fn words_of_sample(row: &SampleTime) -> [u64; 3] {
+    [pair(row.thread.0, row.spot), row.start, row.end]
+}
+
+pub(super) fn sample_of_words([who, start, end]: [u64; 3]) -> SampleTime {
+    SampleTime { thread: ThreadIndex(high(who)), spot: low(who), start, end }
 }
