@@ -24,6 +24,20 @@ pub const MANIFEST: &str = "taskscope-tables.json";
 /// The views over the tables, in the SQL of DuckDB.
 pub const VIEWS: &str = include_str!("../views.sql");
 
+/// A column of a table.
+#[derive(Clone, Debug, Serialize, JsonSchema, PartialEq, Eq)]
+pub struct ColumnSummary {
+    /// Its name.
+    pub name: String,
+    /// Its type in SQL.
+    #[serde(rename = "type")]
+    pub ty: String,
+    /// Whether values may be absent.
+    pub nullable: bool,
+    /// Unit; empty for numbers of things and for text.
+    pub unit: String,
+}
+
 /// One table of a data set.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema, PartialEq, Eq)]
 pub struct TableSummary {
@@ -33,6 +47,23 @@ pub struct TableSummary {
     pub files: u64,
     /// Bytes of its files.
     pub bytes: u64,
+    /// Whether its files are in directories `node=NUMBER`; the number is one more column.
+    pub by_node: bool,
+    /// Columns of its files: with them, an engine need not open files before a query.
+    pub columns: Vec<ColumnSummary>,
+}
+
+impl TableSummary {
+    /// The summary of a table without files.
+    fn of(table: &Table) -> TableSummary {
+        let columns = table.columns.iter().map(|column| ColumnSummary {
+            name: column.name.to_owned(),
+            ty: column.ty.sql().to_owned(),
+            nullable: column.nullable,
+            unit: column.unit.to_owned(),
+        });
+        TableSummary { by_node: table.per_process, columns: columns.collect(), ..TableSummary::default() }
+    }
 }
 
 /// The manifest of a data set.
@@ -153,9 +184,10 @@ impl DataSet {
     }
 
     /// Ends a file.
-    pub(crate) fn close(&mut self, table: &'static str, file: TableFile) -> Result<(), TableError> {
+    pub(crate) fn close(&mut self, name: &'static str, file: TableFile) -> Result<(), TableError> {
         let (rows, bytes) = file.finish()?;
-        let sums = self.summary.tables.entry(table.to_owned()).or_default();
+        let begun = || table(name).map(TableSummary::of).unwrap_or_default();
+        let sums = self.summary.tables.entry(name.to_owned()).or_insert_with(begun);
         sums.rows += rows;
         sums.files += 1;
         sums.bytes += bytes;

@@ -53,7 +53,7 @@ mod states;
 mod tasks;
 mod waits;
 
-pub use data_set::{DataSet, MANIFEST, Summary, TableSummary, VIEWS};
+pub use data_set::{ColumnSummary, DataSet, MANIFEST, Summary, TableSummary, VIEWS};
 pub use error::TableError;
 pub use graph::{GraphRun, write_graph};
 pub use page::page;

@@ -200,8 +200,15 @@ fn assert_form(written: &Written) {
         let files = files_of(written.root.path(), table.name);
         let sums = &written.summary.tables[table.name];
         assert_eq!(sums.files, files.len() as u64, "{}", table.name);
+        assert_eq!(sums.columns.len(), table.columns.len(), "{}", table.name);
+        for (listed, declared) in sums.columns.iter().zip(table.columns) {
+            let known = (listed.name.as_str(), listed.ty.as_str(), listed.nullable, listed.unit.as_str());
+            assert_eq!(known, (declared.name, declared.ty.sql(), declared.nullable, declared.unit));
+        }
         let (mut rows, mut bytes) = (0, 0);
         for path in &files {
+            let directory = path.parent().unwrap().file_name().unwrap().to_str().unwrap();
+            assert_eq!(directory.starts_with("node="), sums.by_node, "{}", path.display());
             bytes += path.metadata().unwrap().len();
             let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
             let metadata = reader.metadata();
