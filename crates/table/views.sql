@@ -22,6 +22,8 @@ CREATE OR REPLACE VIEW collective AS SELECT * FROM read_parquet('collective/*/*.
 CREATE OR REPLACE VIEW device_operation AS SELECT * FROM read_parquet('device_operation/*/*.parquet', hive_partitioning = true);
 CREATE OR REPLACE VIEW sample AS SELECT * FROM read_parquet('sample/*/*.parquet', hive_partitioning = true);
 CREATE OR REPLACE VIEW path AS SELECT * FROM read_parquet('path/*/*.parquet', hive_partitioning = true);
+CREATE OR REPLACE VIEW call_path AS SELECT * FROM read_parquet('call_path/*.parquet');
+CREATE OR REPLACE VIEW call_path_value AS SELECT * FROM read_parquet('call_path_value/*.parquet');
 CREATE OR REPLACE VIEW mark AS SELECT * FROM read_parquet('mark/*/*.parquet', hive_partitioning = true);
 CREATE OR REPLACE VIEW off_cpu AS SELECT * FROM read_parquet('off_cpu/*/*.parquet', hive_partitioning = true);
 CREATE OR REPLACE VIEW loss AS SELECT * FROM read_parquet('loss/*/*.parquet', hive_partitioning = true);

@@ -106,10 +106,40 @@ class Tables:
         return events[["Timestamp (ns)", "Event Type", "Name", "Process", "Thread"]]
 
     def hatchet(self, run=0):
-        """The samples of a run as a hatchet GraphFrame: seconds by call path. Raises TaskscopeError without samples."""
+        """The call paths of a run as a hatchet GraphFrame: seconds of the samples of a trace, or all metrics of a profile.
+
+        Raises TaskscopeError without call paths.
+        """
         import hatchet
 
-        return hatchet.GraphFrame.from_literal(self._call_tree(run))
+        return hatchet.GraphFrame.from_literal(self._profile_tree(run) or self._call_tree(run))
+
+    def _profile_tree(self, run):
+        """The call tree of a profile, in the literal form of hatchet, with times in seconds. Empty if the run is not a profile."""
+        if "call_path" not in self.manifest["tables"]:
+            return []
+        steps = self.pandas("call_path")
+        steps = steps[steps["run"] == run]
+        values = self.pandas("call_path_value").merge(steps[["path"]], on="path")
+        own = {}
+        for path, metric, value in zip(values["path"], values["metric"], values["value"]):
+            name, scale = (metric[: -len("_ns")], 1e9) if metric.endswith("_ns") else (metric, 1)
+            own.setdefault(path, {})[name] = value / scale
+        names = sorted({"time"}.union(*own.values()))
+        labels = dict(zip(steps["path"], steps["name"]))
+        roots, inner = [], {}
+        for path, parent in zip(steps["path"], steps["parent"]):
+            # Unknown numbers are not equal to themselves.
+            siblings = inner.setdefault(int(parent), []) if parent == parent else roots
+            siblings.append(path)
+
+        def literal(path):
+            children = [literal(child) for child in inner.get(path, [])]
+            metrics = {name: own.get(path, {}).get(name, 0.0) for name in names}
+            metrics["time (inc)"] = metrics["time"] + sum(child["metrics"]["time (inc)"] for child in children)
+            return {"frame": {"name": labels[path], "type": "function"}, "metrics": metrics, "children": children}
+
+        return [literal(path) for path in roots]
 
     def _call_tree(self, run):
         """Call paths of the samples of a run, in the literal form of hatchet."""

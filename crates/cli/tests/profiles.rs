@@ -162,6 +162,32 @@ fn info_lists_the_processes_of_a_profile() {
     assert!(printed.contains("profile of 1 process") && printed.contains("wall_ns"), "{printed}");
 }
 
+#[test]
+fn profiles_have_tables_side_by_side() {
+    let here = tempfile::tempdir().unwrap();
+    let program = program(here.path());
+    recorded(here.path(), &program, &["--mode", "profile", "--sample", "500", "-o", "profile"]);
+    let rows = |profiles: &[&str]| -> BTreeMap<String, u64> {
+        let tables = here.path().join(format!("{}.tables", profiles.len()));
+        let mut export = taskscope();
+        export.current_dir(here.path()).args(["export", "--to", "parquet", "-o"]).arg(&tables).args(profiles);
+        assert!(output(&mut export).status.success());
+        let manifest = std::fs::read(tables.join("taskscope-tables.json")).unwrap();
+        let manifest: Value = serde_json::from_slice(&manifest).unwrap();
+        let tables = manifest["tables"].as_object().unwrap().iter();
+        tables
+            .map(|(name, table)| (name.clone(), table["rows"].as_u64().unwrap()))
+            .filter(|(_, rows)| *rows > 0)
+            .collect()
+    };
+    let (one, two) = (rows(&["profile"]), rows(&["profile", "profile"]));
+    let names: Vec<&str> = one.keys().map(String::as_str).collect();
+    assert_eq!(names, ["call_path", "call_path_value", "counter", "ledger", "process", "run"]);
+    // Main, the region, its code and states.
+    assert!(one["call_path"] > 4 && one["call_path_value"] > 4 && one["ledger"] > 1, "{one:?}");
+    assert!(one.iter().all(|(name, rows)| two[name] == 2 * rows), "{one:?} {two:?}");
+}
+
 /// A request for trace-only data of a profile is rejected, without a substitute.
 #[test]
 fn a_profile_has_no_timeline() {
@@ -176,6 +202,7 @@ fn a_profile_has_no_timeline() {
         &["report", "--section", "call-paths,locks", "one"],
         &["report", "--task-context", "execution", "one"],
         &["export", "--to", "pprof", "--task-context", "execution", "one"],
+        &["export", "--to", "parquet", "--range", "10%..20%", "-o", "one.tables", "one"],
     ] {
         let run = output(taskscope().current_dir(here.path()).args(words));
         let message = text(&run.stderr);

@@ -30,6 +30,7 @@
 //! | `names`, `states`, `tasks`, `waits`, `messages`, `devices`, `samples`, `marks`, `results` | the rows of each table | `states::write` |
 //! | `run` | all of a run | [`write_run`] |
 //! | `graph` | an imported task graph | [`write_graph`] |
+//! | `profile` | a profile | [`write_profile`] |
 #![forbid(unsafe_code)]
 
 mod by_process;
@@ -43,6 +44,7 @@ mod messages;
 mod names;
 mod numbers;
 mod page;
+mod profile;
 mod recipes;
 mod results;
 pub mod rows;
@@ -57,6 +59,7 @@ pub use data_set::{ColumnSummary, DataSet, MANIFEST, Summary, TableSummary, VIEW
 pub use error::TableError;
 pub use graph::{GraphRun, write_graph};
 pub use page::page;
+pub use profile::{ProfileRun, write_profile};
 pub use recipes::{RECIPES, Recipe, recipe};
 pub use run::write_run;
 pub use schema::{Column, TABLES, Table, Type, VERSION, table};

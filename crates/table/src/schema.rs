@@ -1,7 +1,7 @@
 //! The list of tables: every column with type, unit and meaning.
 
 /// Version of the tables, major and minor. A minor version adds tables or nullable columns.
-pub const VERSION: &str = "1.1";
+pub const VERSION: &str = "1.2";
 
 /// The type of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -116,13 +116,16 @@ pub const TABLES: &[Table] = &[
         "A recorded run",
         &[
             i32("run", "Its number in the data set"),
-            text("source", "Name of the trace or graph"),
+            text("source", "Name of the trace, graph or profile"),
             text("command", "Command line; empty if not known"),
             text("host", "Host; empty if not known"),
             opt(ns("began_unix_ns", "Unix time at which the command started, before time 0 of the run")),
             ns("start_ns", "First nanosecond of the exported part"),
             ns("end_ns", "First nanosecond after the exported part"),
-            ns("capacity_ns", "Time of all selected workers; the sum of `state` over the run"),
+            ns(
+                "capacity_ns",
+                "Time of all selected workers; the sum of `state` over the run, of a profile that of `ledger`",
+            ),
             i32("workers", "Selected workers"),
             flag("complete", "Whether every stream ended properly and was read to its end"),
             i64("events", "Events read"),
@@ -349,6 +352,32 @@ pub const TABLES: &[Table] = &[
             opt(text("function", "Function, the innermost one of inlined functions")),
             opt(text("file", "Source file")),
             opt(i32("line", "Line")),
+        ],
+    ),
+    single(
+        "call_path",
+        "A step of the call tree of a profile",
+        &[
+            i64("path", "Its number"),
+            i32("run", "Its run"),
+            opt(i64("parent", "The step that it is in; null for the whole run")),
+            i32("depth", "Number of steps that it is in"),
+            text("kind", "`run`, `function`, `parallel`, `task`, `loop`, `line`, `state`, or `unknown` code"),
+            text("name", "Its name, as reports print it"),
+            text("function", "Function; empty if not known"),
+            text("file", "Source file; empty if not known"),
+            opt(i32("line", "Of a function: the line of its call; of others: their own line")),
+            text("module", "File that contains the code; empty if not known"),
+            flag("runtime", "Whether it is code of the parallel runtime"),
+        ],
+    ),
+    single(
+        "call_path_value",
+        "A number of a step of a profile, without those of the steps in it",
+        &[
+            i64("path", "Its step: `call_path.path`"),
+            text("metric", "Metric; those in nanoseconds end in `_ns`, others are counts"),
+            i64("value", "Its value"),
         ],
     ),
     split(

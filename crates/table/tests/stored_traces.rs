@@ -10,11 +10,14 @@ use taskscope_analysis::{Analysis, Whose, analyse};
 use taskscope_execution::Process;
 use taskscope_execution::graph::{GraphBuilder, NONE, NewData, NewTask, TaskType};
 use taskscope_filter::TimeRange;
+use taskscope_profile::named::{CallTree, Label, StepKind};
+use taskscope_profile::{FrameKind, Metric, Profile, ROOT, key};
 use taskscope_session::selection::Selection;
 use taskscope_session::{ReadProgress, Session};
 use taskscope_table::rows::ROW_GROUP;
 use taskscope_table::{
-    DataSet, GraphRun, MANIFEST, Summary, TABLES, TableError, Type, table, write_graph, write_run,
+    DataSet, GraphRun, MANIFEST, ProfileRun, Summary, TABLES, TableError, Type, table, write_graph,
+    write_profile, write_run,
 };
 
 type Row = BTreeMap<String, Field>;
@@ -381,6 +384,77 @@ fn an_imported_graph_has_the_time_of_its_workers() {
     assert_eq!(running, [200, 250], "in the part");
     let in_tasks = rows(root.path(), "state").into_iter().filter(|row| text(row, "state") == "task");
     assert_eq!(in_tasks.map(|row| length(&row)).sum::<i64>(), 450);
+}
+
+/// `main` calls `work`; work takes 30 of 40 ns in four samples, a barrier the others.
+fn call_tree() -> CallTree {
+    let mut profile = Profile::default();
+    let facts = [
+        (key::HOST, "node1"),
+        (key::PID, "7"),
+        (key::COMMAND, "./a.out"),
+        (key::WALL_NS, "20"),
+        (key::WORKERS, "2"),
+    ];
+    profile
+        .processes
+        .push(facts.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect());
+    let totals = [("wall_ns", 20), ("capacity_ns", 40), ("state.task", 30), ("state.barrier", 10)];
+    profile.totals = totals.iter().map(|(name, ns)| ((*name).to_owned(), *ns)).collect();
+    let mut tree = CallTree::without_paths(&profile);
+    let label = |function: &str| Label {
+        what: StepKind::Function,
+        function: function.to_owned(),
+        file: Some("a.c".to_owned()),
+        line: Some(3),
+        module: "a.out".to_owned(),
+    };
+    let main = tree.child(ROOT, FrameKind::User, label("main"));
+    let work = tree.child(main, FrameKind::User, label("work"));
+    tree.tree.add(main, Metric::TIME, 10);
+    tree.tree.add(work, Metric::TIME, 30);
+    tree.tree.add(work, Metric::SAMPLES, 4);
+    tree
+}
+
+#[test]
+fn profiles_have_their_paths_and_sums() {
+    let tree = call_tree();
+    let root = tempfile::tempdir().unwrap();
+    let mut set = DataSet::create(root.path()).unwrap();
+    for _ in 0..2 {
+        write_profile(&mut set, &ProfileRun { source: "p", tree: &tree, thread_waits: 3 }).unwrap();
+    }
+    let summary = set.finish().unwrap();
+    assert_eq!(summary.losses.len(), 2);
+    let written = Written { root, summary, analyses: Vec::new() };
+    assert_form(&written);
+    let paths = written.rows("call_path");
+    let steps: Vec<_> =
+        paths.iter().map(|row| (number(row, "path"), number(row, "run"), number(row, "depth"))).collect();
+    assert_eq!(steps, [(0, 0, 0), (1, 0, 1), (2, 0, 2), (3, 1, 0), (4, 1, 1), (5, 1, 2)]);
+    assert!(is_null(&paths[0], "parent") && number(&paths[5], "parent") == 4);
+    let named = |row: &Row| (text(row, "kind").to_owned(), text(row, "name").to_owned(), number(row, "line"));
+    assert_eq!(named(&paths[2]), ("function".to_owned(), "work".to_owned(), 3));
+    assert_eq!(text(&paths[0], "kind"), "run");
+    let values = written.rows("call_path_value");
+    let sum = |metric: &str| -> i64 {
+        values.iter().filter(|row| text(row, "metric") == metric).map(|row| number(row, "value")).sum()
+    };
+    assert_eq!((sum("time_ns"), sum("samples")), (2 * tree.tree.total(Metric::TIME) as i64, 8));
+    let runs = written.rows("run");
+    let capacity: i64 = runs.iter().map(|row| number(row, "capacity_ns")).sum();
+    assert_eq!(written.rows("ledger").iter().map(|row| number(row, "ns")).sum::<i64>(), capacity);
+    assert_eq!(
+        (text(&runs[1], "command"), number(&runs[1], "workers"), number(&runs[1], "end_ns")),
+        ("./a.out", 2, 20)
+    );
+    let processes = written.rows("process");
+    let places: Vec<_> = processes
+        .iter()
+        .map(|row| (number(row, "process"), number(row, "node"), number(row, "pid")))
+        .collect();
+    assert_eq!(places, [(0, 0, 7), (1, 1, 7)]);
 }
 
 #[test]

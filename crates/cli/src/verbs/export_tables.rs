@@ -1,7 +1,9 @@
 //! `taskscope export --to parquet`: runs as tables.
 
 use crate::messages::Failure;
+use crate::opening::a_profile;
 use crate::output;
+use crate::verbs::profiles;
 use crate::watch::Watch;
 use std::io::Write;
 use std::path::Path;
@@ -9,10 +11,12 @@ use taskscope_event::layout;
 use taskscope_filter::TimeRange;
 use taskscope_session::graph::{GraphTraceError, read_graph};
 use taskscope_session::selection::Selection;
-use taskscope_table::{DataSet, GraphRun, MANIFEST, Summary, TableError, write_graph, write_run};
+use taskscope_table::{
+    DataSet, GraphRun, MANIFEST, ProfileRun, Summary, TableError, write_graph, write_profile, write_run,
+};
 use taskscope_view::format::{byte_count, counted, harmless};
 
-/// Traces, and the part of each that is exported.
+/// Traces or profiles, and the part of each trace that is exported.
 pub struct Request<'a> {
     /// The traces.
     pub traces: Vec<&'a Path>,
@@ -46,7 +50,7 @@ pub fn write(request: &Request<'_>, watch: &Watch) -> anyhow::Result<Summary> {
     set.finish().map_err(|error| cannot_write(request, error).into())
 }
 
-/// Adds a trace: its task graph, if it was imported, else its execution.
+/// Adds a profile, or a trace: its task graph, if it was imported, else its execution.
 fn add(set: &mut DataSet, trace: &Path, request: &Request<'_>, watch: &Watch) -> anyhow::Result<()> {
     let selection = &request.selection;
     if trace.join(layout::GRAPH_METADATA).exists() {
@@ -75,6 +79,16 @@ fn add(set: &mut DataSet, trace: &Path, request: &Request<'_>, watch: &Watch) ->
                     .into());
             }
         }
+    }
+    if let Some((profile, kept)) = profiles::open_profile(trace)? {
+        if selection.filter.is_some() || selection.range != TimeRange::default() {
+            return Err(a_profile(trace).into());
+        }
+        let source = trace.display().to_string();
+        let tree = &profiles::named(&profile, kept);
+        let run = ProfileRun { source: &source, tree, thread_waits: profile.thread_waits.len() };
+        write_profile(set, &run).map_err(|error| cannot_write(request, error))?;
+        return Ok(());
     }
     let session = super::open_part_watched(trace, selection, watch)?;
     let (analysis, _) = taskscope_analysis::analyse(&session.execution);

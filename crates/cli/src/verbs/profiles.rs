@@ -54,9 +54,14 @@ pub fn open_tree(path: &Path, context: TaskContext) -> anyhow::Result<CallTree> 
             (profile_of(&session.execution, options).0, KeptModules::in_trace(&session.root))
         }
     };
-    let (tree, missing) = taskscope_session::name_call_paths(&profile, kept);
+    Ok(named(&profile, kept))
+}
+
+/// The paths of a profile with names; files without names are reported on stderr.
+pub fn named(profile: &Profile, kept: KeptModules) -> CallTree {
+    let (tree, missing) = taskscope_session::name_call_paths(profile, kept);
     for missing in missing.iter().take(3) {
         eprintln!("warning: names are missing: {}", taskscope_view::format::harmless(&missing.to_string()));
     }
-    Ok(tree)
+    tree
 }
