@@ -1,7 +1,6 @@
-"""Writes profiles of GPUs as trace events, for `taskscope import`.
+"""Writes profiles of GPUs as trace events. `taskscope import PROFILE` runs it; so does, on a machine without taskscope,
 
     python3 -m taskscope.gpu PROFILE run.json.gz
-    taskscope import run.json.gz -o run.trace
 
 PROFILE is a database of rocprofv3 (rocpd, schema 3), or an export of Nsight Systems: `nsys export --type sqlite`, or the
 directory of `--type parquetdir` (needs pyarrow).
@@ -43,6 +42,9 @@ def convert(profile, output):
         return _write(pathlib.Path(output), reader(tables))
     except (sqlite3.Error, UnicodeError) as error:
         raise ProfileError(f"{profile}: {error}") from error
+    except (TypeError, ValueError, OverflowError, AttributeError) as error:
+        # SQLite keeps values of any type in any column.
+        raise ProfileError(f"{profile}: a value has not the type of its column: {error}") from error
     finally:
         tables.close()
 

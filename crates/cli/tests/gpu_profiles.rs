@@ -1,4 +1,4 @@
-//! Profiles of GPUs, which the Python module converts and `import` reads: databases by the schemas of rocprofv3 and Nsight Systems.
+//! Profiles of GPUs, which `import` reads through the Python module: databases by the schemas of rocprofv3 and Nsight Systems.
 
 mod common;
 
@@ -126,15 +126,22 @@ fn profiles_of_both_vendors_become_queues_with_their_calls() {
         let [profile, events, trace] =
             ["p.db", "run.json.gz", "run.trace"].map(|name| here.path().join(name));
         write(schema, &profile);
-        // The command names the way.
-        let refused = output(taskscope().arg("import").arg(&profile).arg("-o").arg(&trace));
-        assert!(String::from_utf8(refused.stderr).unwrap().contains("python3 -m taskscope.gpu PROFILE"));
         let (done, notes) = convert(&profile, &events);
         assert!(done && notes.contains(left_out), "{notes}");
         assert!(notes.contains("2 calls, 1 ranges") && notes.contains("2 operations"), "{notes}");
         assert!(notes.contains("note: left out: 1 operations without a begin and an end"), "{notes}");
         let imported = output(taskscope().arg("import").arg(&events).arg("-o").arg(&trace));
         assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
+        // The command converts by itself, and the trace is the same.
+        let direct = here.path().join("direct.trace");
+        let imported = output(taskscope().arg("import").arg(&profile).arg("-o").arg(&direct));
+        let shown = String::from_utf8(imported.stderr).unwrap();
+        assert!(
+            imported.status.success() && shown.contains(&left_out.replace("left out", "not imported")),
+            "{shown}"
+        );
+        let events_of = |trace: &Path| output(taskscope().args(["export", "--to", "csv"]).arg(trace)).stdout;
+        assert!(events_of(&direct) == events_of(&trace));
         let report = output(taskscope().args(["report", "--json"]).arg(&trace)).stdout;
         let report: Value = serde_json::from_slice(&report).unwrap();
         assert_eq!(report["workers"], 1);
@@ -177,14 +184,35 @@ fn damaged_and_other_databases_are_refused_and_write_nothing() {
     let cut = convert(&profile, &events);
     std::fs::write(&profile, "text").unwrap();
     let text = convert(&profile, &events);
+    // SQLite keeps a text in a column of numbers.
+    std::fs::remove_file(&profile).unwrap();
+    write(&NSIGHT.replace("(1500, 2500,", "('x', 2500,"), &profile);
+    let typed = convert(&profile, &events);
     for ((done, message), expected) in [
         (newer, "why:  its schema of rocpd is 4; 3 is read"),
         (other, "why:  it has neither the tables of rocpd nor those of Nsight Systems"),
         (cut, "malformed"),
         (text, "is neither an SQLite database nor a directory of Parquet files"),
+        (typed, "a value has not the type of its column"),
     ] {
         assert!(!done && message.contains(expected) && message.contains("kept: nothing"), "{message}");
         assert!(!message.contains("Traceback"), "{message}");
     }
+    let trace = here.path().join("run.trace");
+    let refused =
+        output(taskscope().arg("import").arg(&profile).arg("-o").arg(&trace).env("TMPDIR", here.path()));
+    let message = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        message.contains("a value has not the type of its column") && message.contains("kept: nothing"),
+        "{message}"
+    );
+    assert_eq!(refused.status.code(), Some(2));
+    let alone =
+        output(taskscope().arg("import").arg(&profile).arg("-o").arg(&trace).env("PATH", here.path()));
+    let message = String::from_utf8(alone.stderr).unwrap();
+    assert!(
+        message.contains("python3, which cannot run") && message.contains("try:  python3 -m"),
+        "{message}"
+    );
     assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 1);
 }

@@ -1,12 +1,13 @@
 //! `taskscope import`: a foreign file becomes a trace directory.
 
 use super::import_device_records::{self, DeviceRecordsArgs};
+use super::import_gpu;
 use crate::messages::Failure;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use taskscope_execution::graph::{Role, TaskGraph};
-use taskscope_files::read_regular;
+use taskscope_files::{open_regular, read_regular};
 use taskscope_import::chrome::{is_chrome, read_chrome};
 use taskscope_import::neutral::{CsvTables, read_csv, read_json, unread_columns};
 use taskscope_import::otf2::{anchor_of, read_otf2};
@@ -34,10 +35,11 @@ const MAX_LISTED: usize = 200;
 ///
 /// Formats are recognised by their content: Chrome's trace events (PyTorch, viztracer, Taskflow, APEX; also compressed
 /// with gzip), Perfetto's traces, OTF2 archives, Paraver's traces (.prv with .pcf and .row beside it), the neutral JSON or CSV form,
-/// StarPU's tasks.rec. Dumps of device records need --from.
+/// StarPU's tasks.rec, profiles of rocprofv3 (rocpd) and Nsight Systems (SQLite or parquetdir; needs python3). Dumps of device
+/// records need --from.
 #[derive(clap::Args)]
 pub struct Args {
-    /// A file, the directory of an OTF2 archive or of a Paraver trace, or a directory with the CSV tables of the neutral form; or dumps of device records (TSV or CSV) in the
+    /// A file, the directory of an OTF2 archive, of a Paraver trace or of Parquet files of Nsight Systems, or a directory with the CSV tables of the neutral form; or dumps of device records (TSV or CSV) in the
     /// order of delivery.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -169,7 +171,7 @@ fn read(path: &Path) -> anyhow::Result<Content> {
         return read(&records);
     }
     if path.join(NSIGHT_TABLE).is_file() {
-        return Err(to_convert(path, "a directory of Nsight Systems").into());
+        return Ok(Content::Run(Box::new(import_gpu::read(path, MAX_FILE_BYTES, broken)?)));
     }
     if path.is_dir() && !path.join(NEUTRAL_TABLE).exists() {
         return Err(unknown(path).into());
@@ -178,12 +180,15 @@ fn read(path: &Path) -> anyhow::Result<Content> {
         let (graph, unread) = read_tables(path)?.map_err(broken)?;
         return Ok(Content::Graph(Box::new(graph), unread));
     }
-    let bytes = read_bytes(path)?;
-    if bytes.starts_with(SQLITE) {
-        return Err(to_convert(path, "an SQLite database").into());
+    if begins_with(path, SQLITE) {
+        return Ok(Content::Run(Box::new(import_gpu::read(path, MAX_FILE_BYTES, broken)?)));
     }
+    let bytes = read_bytes(path)?;
     if is_perfetto(&bytes) {
         return Ok(Content::Run(Box::new(read_perfetto(&bytes).map_err(broken)?)));
+    }
+    if !begins_as_text(&bytes) {
+        return Err(unknown(path).into());
     }
     let text = text_of(path, bytes)?;
     if is_paraver(&text) {
@@ -206,15 +211,8 @@ fn read(path: &Path) -> anyhow::Result<Content> {
 
 fn unknown(path: &Path) -> Failure {
     Failure::new(format!("unknown format: {}", path.display()))
-        .why("the content is none of: neutral JSON, a directory of neutral CSV tables, trace events of Chrome, a trace of Perfetto or Paraver, an OTF2 archive, a tasks.rec")
+        .why("the content is none of: neutral JSON, a directory of neutral CSV tables, trace events of Chrome, a trace of Perfetto or Paraver, an OTF2 archive, a profile of rocprofv3 or Nsight Systems, a tasks.rec")
         .remedy("write the neutral form (docs/neutral-trace.md), which any runtime can write")
-}
-
-/// The error of a profile of a GPU, which the Python module converts.
-fn to_convert(path: &Path, form: &str) -> Failure {
-    Failure::new(format!("{} is {form}", path.display()))
-        .why("profiles of rocprofv3 (rocpd) and Nsight Systems become trace events first")
-        .remedy("python3 -m taskscope.gpu PROFILE run.json.gz, then import run.json.gz")
 }
 
 /// The records of a Paraver trace in a directory, if it has one trace.
@@ -240,6 +238,20 @@ fn beside(records: &Path, extension: &str) -> anyhow::Result<String> {
         return Ok(String::new());
     }
     Ok(String::from_utf8_lossy(&read_bytes(&path)?).into_owned())
+}
+
+/// Whether a regular file begins with these bytes.
+fn begins_with(path: &Path, bytes: &[u8]) -> bool {
+    let mut found = vec![0; bytes.len()];
+    open_regular(path).is_ok_and(|(mut file, _)| file.read_exact(&mut found).is_ok()) && found == bytes
+}
+
+/// Whether the first bytes are text: in a file of another kind, the place of the first wrong byte means nothing.
+fn begins_as_text(bytes: &[u8]) -> bool {
+    let head = &bytes[..bytes.len().min(8)];
+    let is_cut = |error: std::str::Utf8Error| error.error_len().is_none();
+    let is_control = |byte: &u8| *byte < b' ' && !b"\t\n\r".contains(byte);
+    !head.iter().any(is_control) && std::str::from_utf8(head).err().is_none_or(is_cut)
 }
 
 fn read_text(path: &Path) -> anyhow::Result<String> {

@@ -17,6 +17,7 @@ mod export_tables;
 pub mod generate;
 pub mod import;
 pub mod import_device_records;
+mod import_gpu;
 pub mod info;
 pub mod no_streams;
 pub mod profiles;
