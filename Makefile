@@ -49,7 +49,9 @@ help:
 	@echo "make test-tables        read exported tables in DuckDB, DataFusion, polars, pyarrow and pandas (installs them below target)"
 	@echo "make query              build the engine of taskscope query (DataFusion: tens of minutes); make install QUERY=1 installs it"
 	@echo "make test-query         queries of docs/sql in the engine of taskscope query, on tables of stored recordings"
-	@echo "make test-cluster       the same queries on Ballista: a scheduler and executors on this machine, some of which are killed; mutual TLS"
+	@echo "make lint-query         common mistakes in this engine (clippy; first time: minutes)"
+	@echo "make test-cluster       the same queries on Ballista: a scheduler and executors on this machine, some of which are killed; an object"
+	@echo "                        store; mutual TLS"
 	@echo "make test-exports       open exports of stored recordings in Perfetto's trace processor, OTF2's reader, pj_dump, and compare counts and sums"
 	@echo "make test-dask          record the tasks of a Dask cluster, import them (installs distributed below target)"
 	@echo "make schemas            write docs/*.schema.json from the structures of the JSON documents"
@@ -103,6 +105,8 @@ test-cluster:
 	@[ -x $(ballista)/bin/ballista-executor ] || $(step) "install Ballista (first time: tens of minutes)" \
 		env CARGO_TARGET_DIR=target/query $(cargo) install --debug --locked --root $(ballista) \
 		ballista-scheduler@55.0.0 ballista-executor@55.0.0
+	@[ -x target/object-store/bin/moto_server ] || { python3 -m venv target/object-store && \
+		$(step) "install an object store" target/object-store/bin/pip install --quiet 'moto[server]==5.2.5'; }
 	@rm -rf target/cluster target/cluster.tables
 	@target/debug/taskscope export --to parquet -o target/cluster.tables $(wildcard crates/cli/tests/traces/*/) >/dev/null
 	@TASKSCOPE_QUERY=$(CURDIR)/target/query/debug/taskscope-query scripts/test-cluster target/debug/taskscope \

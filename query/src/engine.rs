@@ -9,7 +9,6 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::context::SQLOptions;
 use datafusion::prelude::{DataFrame, ParquetReadOptions, SessionConfig, SessionContext};
 use std::fmt::Write;
-use std::path::Path;
 
 /// A session whose queries run here.
 pub fn local() -> SessionContext {
@@ -21,7 +20,7 @@ pub fn configured(config: SessionConfig) -> SessionConfig {
     config.set_bool("datafusion.sql_parser.collect_spans", true)
 }
 
-/// Makes the tables and views of a data set known to a session.
+/// Makes the tables and views of a data set known to a session. A file is opened only for columns that the manifest does not list.
 ///
 /// # Errors
 /// If a table cannot be read.
@@ -31,9 +30,12 @@ pub async fn register(session: &SessionContext, set: &DataSet) -> Result<(), Fai
         if table.by_node {
             options = options.table_partition_cols(vec![("node".to_owned(), DataType::Int32)]);
         }
-        let place = url_of(&set.root.join(&table.name));
+        if let Some(columns) = &table.columns {
+            options = options.schema(columns);
+        }
+        let place = format!("{}{}/", set.url, table.name);
         session.register_parquet(&table.name, &place, options).await.map_err(|error| {
-            Failure::new(format!("cannot read table {} in {}", table.name, set.root.display()))
+            Failure::new(format!("cannot read table {} in {}", table.name, set.url))
                 .why(error.strip_backtrace())
         })?;
     }
@@ -46,19 +48,6 @@ pub async fn register(session: &SessionContext, set: &DataSet) -> Result<(), Fai
         }
     }
     Ok(())
-}
-
-/// The URL of a directory. In a path, the engine takes brackets, stars and question marks for a pattern.
-fn url_of(directory: &Path) -> String {
-    let mut url = "file://".to_owned();
-    for byte in directory.as_os_str().as_encoded_bytes() {
-        match byte {
-            b'/' | b'-' | b'_' | b'.' | b'~' => url.push(char::from(*byte)),
-            byte if byte.is_ascii_alphanumeric() => url.push(char::from(*byte)),
-            byte => url.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    url + "/"
 }
 
 /// The plan of a query, which only reads.

@@ -11,6 +11,8 @@ pub struct Failure {
     why: Option<String>,
     remedy: Option<String>,
     closed_pipe: bool,
+    /// Exit status of the program.
+    status: u8,
 }
 
 /// The system's reason, without its number and in lower case.
@@ -31,7 +33,22 @@ impl fmt::Display for Failure {
 impl Failure {
     /// `error` is one line in lower case, without a full stop.
     pub fn new(error: impl Into<String>) -> Failure {
-        Failure { error: error.into(), why: None, remedy: None, closed_pipe: false }
+        Failure { error: error.into(), why: None, remedy: None, closed_pipe: false, status: 2 }
+    }
+
+    /// The end of a query by a signal; `job` is the end of its job on a cluster.
+    pub fn interrupted(signal: u8, job: Option<String>) -> Failure {
+        // As in shells.
+        let failure = Failure { status: 128 + signal, ..Failure::new("interrupted") };
+        match job {
+            Some(words) => failure.why(words),
+            None => failure,
+        }
+    }
+
+    /// Exit status of the program.
+    pub fn status(&self) -> u8 {
+        self.status
     }
 
     /// An error of the system while the result was written.
@@ -85,6 +102,7 @@ mod tests {
         let failure = Failure::new("cannot read \u{1b}x").why("one\ntwo").remedy("three");
         let text = failure.text();
         assert_eq!(reason(&io::Error::from_raw_os_error(2)), "no such file or directory");
+        assert_eq!((failure.status(), Failure::interrupted(15, None).status()), (2, 143));
         assert_eq!(text, "error: cannot read \\u001bx\n  why:  one\n        two\n  try:  three\n");
     }
 }

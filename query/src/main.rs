@@ -12,19 +12,26 @@
 //! - Names in the manifest are not trusted: a table is a directory directly below that of the data set.
 //! - What is printed has no character that acts on a terminal.
 //! - A file is written completely or not at all, never through a link. A closed pipe is success.
+//! - A signal that ends a query ends its job on a cluster, too ([`interruption`]).
 
 mod cluster;
 mod data_set;
 mod engine;
 mod failure;
+mod interruption;
 mod output;
+mod place;
 
 use clap::Parser;
-use cluster::Scheduler;
+use cluster::{LONGEST_CANCELLATION, Scheduler};
+use data_set::DataSet;
+use datafusion::prelude::{DataFrame, SessionContext};
 use failure::Failure;
+use interruption::Interruption;
 use output::{Form, Target};
 use std::io::Read;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::process::ExitCode;
 
 /// Runs one SQL query over a directory of tables.
@@ -54,6 +61,9 @@ struct Args {
     /// Run the query on the Ballista scheduler at this address
     #[arg(long, value_name = "HOST:PORT")]
     cluster: Option<String>,
+    /// Place at which the executors read the tables; the directory needs the manifest alone
+    #[arg(long, value_name = "URL", requires = "cluster")]
+    store: Option<String>,
 }
 
 /// Largest file with a query, in bytes.
@@ -65,7 +75,7 @@ fn main() -> ExitCode {
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
             failure.print();
-            ExitCode::from(2)
+            ExitCode::from(failure.status())
         }
     }
 }
@@ -77,27 +87,67 @@ fn run(args: Args) -> Result<(), Failure> {
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let threads = threads.map_err(|error| Failure::new("cannot start threads").why(error.to_string()))?;
     threads.block_on(async {
-        let set = data_set::open(&args.directory)?;
-        let cluster = match &args.cluster {
-            Some(address) => Some(Scheduler::reach(address).await?),
-            None => None,
-        };
-        let session = match &cluster {
-            Some(scheduler) => scheduler.session().await?,
-            None => engine::local(),
-        };
-        engine::register(&session, &set).await?;
-        let frame = engine::plan(&session, &sql).await?;
-        if args.explain {
-            let plan = engine::explain(frame, &sql).await?;
-            return target.write_text(&plan);
+        let set = data_set::open(&args.directory, args.store.as_deref())?;
+        let query = Query { set: &set, sql: &sql, target: &target, explain: args.explain };
+        match &args.cluster {
+            Some(address) => query.run_on(&Scheduler::reach(address).await?).await,
+            None => query.run().await,
         }
-        let stream = match &cluster {
-            Some(scheduler) => scheduler.run(&frame, &sql).await?,
-            None => frame.execute_stream().await.map_err(|error| engine::failure(&error, &sql))?,
-        };
-        target.write(stream, &sql).await
     })
+}
+
+/// A query with its tables and the target of its result.
+struct Query<'a> {
+    set: &'a DataSet,
+    sql: &'a str,
+    target: &'a Target,
+    explain: bool,
+}
+
+impl Query<'_> {
+    /// Runs the query on this machine.
+    async fn run(&self) -> Result<(), Failure> {
+        let Some(frame) = self.plan(&engine::local()).await? else { return Ok(()) };
+        let stream = frame.execute_stream().await.map_err(|error| engine::failure(&error, self.sql))?;
+        self.target.write(stream, self.sql).await
+    }
+
+    /// Runs the query on a cluster. A signal ends its job.
+    async fn run_on(&self, scheduler: &Scheduler) -> Result<(), Failure> {
+        let interruption = Interruption::watch(scheduler.has_job(), LONGEST_CANCELLATION)?;
+        let mut answer = pin!(async {
+            let session = scheduler.session().await?;
+            let Some(frame) = self.plan(&session).await? else { return Ok(()) };
+            scheduler.check_tables(&session, self.set, &frame).await?;
+            self.target.write(scheduler.run(&frame, self.sql).await?, self.sql).await
+        });
+        let signal = tokio::select! {
+            done = &mut answer => return done,
+            signal = interruption.signal() => signal,
+        };
+        // A job has a number only if its submission goes on.
+        let submission = async {
+            let _ = answer.await;
+            std::future::pending::<()>().await;
+        };
+        let job = tokio::select! {
+            job = scheduler.cancel() => job,
+            () = submission => None,
+        };
+        Err(Failure::interrupted(signal, job))
+    }
+
+    /// The plan of the query; none if it was to be printed, and is.
+    async fn plan(&self, session: &SessionContext) -> Result<Option<DataFrame>, Failure> {
+        engine::register(session, self.set).await?;
+        let frame = engine::plan(session, self.sql).await?;
+        if self.explain {
+            let plan = engine::explain(frame, self.sql).await?;
+            self.target.write_text(&plan)?;
+            return Ok(None);
+        }
+        Ok(Some(frame))
+    }
 }
 
 /// The text of the query.

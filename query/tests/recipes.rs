@@ -86,6 +86,33 @@ fn forms_hold_the_same_rows() {
     assert!(plan.contains("logical_plan:\n") && plan.contains("physical_plan:\n"), "{plan}");
 }
 
+/// Rows of a table, in one order.
+fn rows(tables: &Path, table: &str) -> Vec<String> {
+    let sql = format!("SELECT * FROM {table}");
+    let output = engine(tables).args(["--sql", &sql, "--format", "csv"]).output().unwrap();
+    assert!(output.status.success(), "{table}: {output:?}");
+    let mut lines: Vec<String> = text(&output).0.lines().map(str::to_owned).collect();
+    lines[1..].sort_unstable();
+    lines
+}
+
+#[test]
+fn columns_of_the_manifest_are_those_of_the_files() {
+    let place = tempfile::tempdir().unwrap();
+    let tables = tables(place.path());
+    let path = tables.join("taskscope-tables.json");
+    let mut manifest: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let names: Vec<String> = manifest["tables"].as_object().unwrap().keys().cloned().collect();
+    let listed: Vec<_> = names.iter().map(|name| rows(&tables, name)).collect();
+    for name in &names {
+        assert!(manifest["tables"][name].as_object_mut().unwrap().remove("columns").is_some());
+    }
+    fs::write(&path, manifest.to_string()).unwrap();
+    for (name, listed) in names.iter().zip(listed) {
+        assert!(listed == rows(&tables, name), "{name}");
+    }
+}
+
 /// The query, further options, the message.
 const ERRORS: &[(&str, &[&str], &[&str])] = &[
     ("SELECT\n  foo FROM state", &[], &["foo", "line 2, column 3:", "try:  taskscope query --tables"]),
@@ -106,6 +133,12 @@ const ERRORS: &[(&str, &[&str], &[&str])] = &[
     ("SELECT 1", &["--format", "parquet"], &["needs a file", "-o FILE"]),
     ("SELECT 1", &["--output", "/none/x"], &["cannot write /none/x"]),
     ("SELECT 1", &["--cluster", "host"], &["'host' is not the address of a scheduler"]),
+    (
+        "SELECT 1",
+        &["--cluster", "127.0.0.1:1", "--store", "http://host/x"],
+        &["'http://host/x' is not a place that executors read", "--store s3://"],
+    ),
+    ("SELECT 1", &["--store", "s3://bucket/x"], &["--cluster"]),
     ("SELECT 1", &["--cluster", "127.0.0.1:1"], &["cannot reach a scheduler at 127.0.0.1:1"]),
     ("SELECT 1 / (run - run) FROM run", &[], &["ivide by zero"]),
 ];

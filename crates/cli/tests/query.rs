@@ -73,6 +73,12 @@ fn tables_are_queried_in_place_and_recipes_by_name() {
     let lines = text(&shown.stdout);
     assert!(lines.starts_with("--sql=-- How far can each run be trusted"), "{lines}");
     assert!(lines.ends_with("--explain\n--cluster=host:1\n--\nlock.tables\n"), "{lines}");
+    let at_store = ["lock.tables", "SELECT 1", "--cluster", "host:1", "--store", "s3://bucket/lock.tables"];
+    let shown = output(place.query().args(at_store));
+    assert!(
+        text(&shown.stdout).contains("--cluster=host:1\n--store=s3://bucket/lock.tables\n--\n"),
+        "{shown:?}"
+    );
     let shown = output(place.query().args(["lock.tables", "--file", "-", "--rows", "0"]));
     assert_eq!(text(&shown.stdout), "--file=-\n--format=table\n--rows=0\n--\nlock.tables\n");
     // The only argument is the query; the trace is the newest one in the directory.
@@ -103,6 +109,7 @@ fn impossible_queries_are_errors_with_a_remedy() {
             "--cluster needs a directory of tables",
             "export --to parquet",
         ),
+        (&["lock.tables", "SELECT 1", "--store", "s3://bucket/lock.tables"], "--cluster", ""),
         (&["engine", "SELECT 1"], "error: ", ""),
     ];
     for (arguments, error, remedy) in cases {

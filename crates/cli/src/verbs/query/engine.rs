@@ -42,6 +42,8 @@ pub struct Query<'a> {
     pub explain: bool,
     /// Address of a scheduler.
     pub cluster: Option<&'a str>,
+    /// URL at which executors read the tables.
+    pub store: Option<&'a str>,
 }
 
 impl Engine {
@@ -90,6 +92,9 @@ impl Engine {
         }
         if let Some(address) = query.cluster {
             command.arg(format!("--cluster={address}"));
+        }
+        if let Some(url) = query.store {
+            command.arg(format!("--store={url}"));
         }
         command.arg("--").arg(query.tables);
         // This process outlives signals that end commands, to remove temporary tables, and hands them on.

@@ -57,6 +57,9 @@ pub struct Args {
     /// Run the query on the Ballista scheduler at this address, over tables in a shared directory
     #[arg(long, value_name = "HOST:PORT")]
     cluster: Option<String>,
+    /// Place at which the cluster reads the tables, such as s3://BUCKET/RUN.tables; TABLES then needs the manifest alone
+    #[arg(long, value_name = "URL", requires = "cluster")]
+    store: Option<String>,
     #[command(flatten)]
     selection: SelectionArgs,
 }
@@ -100,6 +103,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         rows: args.rows,
         explain: args.explain,
         cluster: args.cluster.as_deref(),
+        store: args.store.as_deref(),
     };
     let code = engine.run(&query);
     drop(temporary);
