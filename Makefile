@@ -130,7 +130,8 @@ test-tables:
 	@$(step) "install readers of tables" scripts/install-table-readers
 	@rm -rf target/exported.tables
 	@target/table-readers/bin/python scripts/test-tables target/debug/taskscope target/exported.tables $(wildcard crates/cli/tests/traces/*/)
-	@target/hatchet/bin/python scripts/test-python-module target/debug/taskscope target/exported.tables
+	@target/hatchet/bin/python scripts/test-python-module target/debug/taskscope target/exported.tables \
+		$(wildcard crates/cli/tests/traces/*/)
 
 # The tests of the daily loop. They compile, record and start nothing but the command itself. All are selected in the whole
 # workspace: with -p, Cargo gives other features to packages of others, and builds nearly everything again.
