@@ -83,11 +83,16 @@ test: packages
 
 # The engine of `taskscope query`, in a workspace of its own: DataFusion needs more time than all else together.
 query_build = $(cargo) build --manifest-path query/Cargo.toml --target-dir target/query
-.PHONY: query test-query
+.PHONY: query test-query lint-query
 query:
 	@$(step) "build the engine for SQL (first time: tens of minutes)" $(query_build) --release --locked
 	@mkdir -p $(release)
 	@install -m 755 target/query/release/taskscope-query $(release)/taskscope-query
+
+# Common mistakes in it: clippy reads all of DataFusion first.
+lint-query:
+	@$(step) "lint the engine for SQL (first time: minutes)" $(cargo) clippy --manifest-path query/Cargo.toml --target-dir target/query \
+		--locked --all-targets -- -D warnings
 
 # Its tests, with tables of stored recordings.
 test-query:
