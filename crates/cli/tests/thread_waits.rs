@@ -304,7 +304,7 @@ fn waits_for_channels_of_the_process_are_charged_to_the_thread_at_the_other_end(
     ];
     let ways = Ways::build_c(PROGRAM);
     for (way, kind, waiting, waking) in cases {
-        let has_both = ["pipe", "full", "timed", "once"].contains(&way);
+        let has_both = ["pipe", "full", "timed", "once", "signal"].contains(&way);
         for mode in MODES.iter().take(1 + usize::from(has_both)) {
             let waits = ways.waits_in(mode, way);
             assert_charged(wait_in(&waits, PROGRAM, kind, waiting), line_in(PROGRAM, waking));
@@ -359,6 +359,12 @@ fn the_root_of_an_inversion_is_the_third_thread() {
     const PROGRAM: &str = "inversion.c";
     let ways = Ways::build_c(PROGRAM);
     for mode in MODES {
+        ("signal", "signal", "waits for a signal", "signals"),
+        ("handler", "signal", "waits for a handler", "signals"),
+        ("message", "message queue", "waits for a message", "sends"),
+        ("room", "full message queue", "waits for room in the queue", "takes a message"),
+        ("posix", "message queue", "receives a message", "sends to the posix queue"),
+        ("set", "semaphore set", "waits for the set", "posts to the set"),
         let waits = ways.waits_in(mode, "run");
         let wait = wait_in(&waits, PROGRAM, "mutex", "is urgent");
         let sum = |is: &dyn Fn(&Value) -> bool| -> u64 {
@@ -379,6 +385,7 @@ fn each_reader_is_charged_from_the_end_of_the_one_before() {
     const PROGRAM: &str = "several_readers.c";
     let ways = Ways::build_c(PROGRAM);
     for mode in MODES {
+        ("alarm", "signal", "waits for a signal"),
         let waits = ways.waits_in(mode, "run");
         let wait = wait_in(&waits, PROGRAM, "read-write lock", "writes");
         let at = |comment| {

@@ -11,7 +11,7 @@ use crate::frames::Open;
 pub use crate::profiling::{RecordedCall, WaitEvent};
 pub use crate::recording::start_recording;
 pub use crate::sampler::blocking::{
-    Blocking, BlockingRecorder, MIN_BLOCKED_NS, OpenCall, Returned, Syscall, begin as begin_blocking,
+    Blocking, BlockingRecorder, MIN_BLOCKED_NS, OpenCall, Queue, Returned, Syscall, begin as begin_blocking,
     end as end_blocking, set_recorder as record_blocking,
 };
 use crate::sampler::is_active;

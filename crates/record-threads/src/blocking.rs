@@ -15,6 +15,7 @@ use taskscope_record::open_call::Open;
 
 use crate::channels::{self, Channel};
 use crate::events::{self, Waited};
+use crate::exchange;
 use crate::objects::{Object, subtract, this_thread};
 use crate::switches;
 
@@ -48,17 +49,22 @@ pub fn begins(call: Blocking) -> u64 {
             if channel.room.load(Relaxed) != 0
                 && let Some((kind, object)) = channel.room_wait()
             {
-                wake(kind, object);
+                wake(kind, object, false);
             }
         }
         Blocking::Writes(descriptor) => {
             let Some(channel) = channels::written_by(descriptor) else { return 0 };
             if channel.has_waiting_for_data() {
                 let (kind, object) = channel.data_wait();
-                wake(kind, object);
+                wake(kind, object, false);
             }
         }
         Blocking::Poll(..) | Blocking::Select(..) | Blocking::Epoll(..) | Blocking::Semaphore(_) => {}
+        Blocking::Signal
+        | Blocking::Handler
+        | Blocking::Receives(_)
+        | Blocking::Sends(_)
+        | Blocking::SemaphoreSet(..) => exchange::served(call, wake),
         _ => return 0,
     }
     if !with_awaited(call, |count| _ = count.fetch_add(1, SeqCst), true) {
@@ -68,13 +74,14 @@ pub fn begins(call: Blocking) -> u64 {
     wakes
 }
 
-fn wake(kind: u32, object: u64) {
+/// This thread is about to wake one thread that waits for an object, or all of them.
+pub fn wake(kind: u32, object: u64, all: bool) {
     note_wake();
     // SAFETY: `errno` is the thread's own.
     unsafe {
         let errno = libc::__errno_location();
         let kept = *errno;
-        events::wakes_by_call(kind, object, false);
+        events::wakes_by_call(kind, object, all);
         *errno = kept;
     }
 }
@@ -120,7 +127,7 @@ fn with_awaited(call: Blocking, change: impl Fn(&AtomicU32), begins: bool) -> bo
             }
             None => false,
         },
-        _ => false,
+        call => exchange::count(call, begins),
     }
 }
 
@@ -211,6 +218,7 @@ fn record(returned: &Returned, errno: c_int) {
             outcome::TIMED_OUT
         }
         _ if result >= 0 => outcome::DONE,
+        Blocking::Handler if errno == libc::EINTR => outcome::DONE,
         _ if [libc::ETIMEDOUT, libc::EAGAIN].contains(&errno) => outcome::TIMED_OUT,
         _ => outcome::FAILED,
     };
@@ -278,9 +286,16 @@ fn awaited(call: Blocking, result: i64) -> Awaited {
             let data = unsafe { (*(events as *const libc::epoll_event)).u64 };
             channels::in_set(set, data).map_or(several, |descriptor| ready_wait(descriptor, true))
         }
-        Blocking::Poll(..) | Blocking::Select(..) | Blocking::Epoll(..) | Blocking::Several => several,
+        Blocking::Poll(..)
+        | Blocking::Select(..)
+        | Blocking::Epoll(..)
+        | Blocking::Several
+        | Blocking::Operations => several,
         Blocking::Semaphore(address) => Awaited::of(kind::SEMAPHORE, address as u64),
-        Blocking::Other => Awaited::of(kind::PROCESS, 0),
+        call => {
+            let (kind, object) = exchange::awaited(call, result).unwrap_or((kind::PROCESS, 0));
+            Awaited::of(kind, object)
+        }
     }
 }
 

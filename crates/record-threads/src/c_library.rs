@@ -94,6 +94,7 @@ next_functions! {
     fsync fdatasync syncfs sync_file_range pread pread64 __pread_chk __pread64_chk pwrite pwrite64 preadv preadv64 preadv2 preadv64v2
     pwritev pwritev64 pwritev2 pwritev64v2 sendfile sendfile64 copy_file_range
     wait waitpid wait3 wait4 waitid pclose flock lockf lockf64 mq_send mq_receive mq_timedsend mq_timedreceive
+    pthread_kill pthread_sigqueue kill sigqueue
 }
 
 /// Calls the function behind ours: `call!(name(argument: type, …) -> type)`.

@@ -1,7 +1,6 @@
 //! Functions that make, copy and close descriptors: which of them are ends of a pipe, an eventfd or a socket pair of this process.
 
 use core::ffi::{c_int, c_uint};
-use core::mem::MaybeUninit;
 
 use taskscope_event::models::wait::kind;
 use taskscope_ompt::shared::Blocking;
@@ -9,20 +8,12 @@ use taskscope_ompt::shared::Blocking;
 use crate::c_library::call;
 use crate::channels;
 use crate::events;
+use crate::exchange::inode;
 use crate::waits::waits_in;
 
 type Ends = *mut c_int;
 type Event = *mut libc::epoll_event;
 type File = *mut libc::FILE;
-
-fn inode(descriptor: c_int) -> u64 {
-    let mut status = MaybeUninit::<libc::stat>::zeroed();
-    // SAFETY: `status` is valid for writing, and all zeros is a valid value.
-    unsafe {
-        libc::fstat(descriptor, status.as_mut_ptr());
-        status.assume_init().st_ino
-    }
-}
 
 /// Runs `note`, which does not change `errno`.
 fn quietly(note: impl FnOnce()) {

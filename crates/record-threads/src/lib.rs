@@ -53,6 +53,9 @@
 //! writes records that before it does so, and while a thread writes, one that reads.
 //!
 //! **Not recorded.** Waits of Go, which makes system calls itself; functions inside the C library that wait or write without
+//! **Messages, semaphore sets and signals** ([`exchange`]): while a thread waits for one, a thread that sends, posts or signals
+//! records that before it does so.
+//!
 //! these symbols (`fread`, `fwrite`); statically linked programs.
 
 // A panic would abort the program.
@@ -73,6 +76,7 @@ mod descriptors;
 mod entry;
 mod events;
 mod futex;
+mod exchange;
 mod gil;
 mod join;
 mod lock;
@@ -82,6 +86,8 @@ mod read_holds;
 mod semaphore;
 mod start;
 mod switches;
+#[cfg(not(test))]
+mod signals;
 #[cfg(not(test))]
 mod waits;
 

@@ -4,7 +4,7 @@
 use core::ffi::{c_char, c_int, c_uint, c_void};
 
 use libc::{iovec, off_t, pid_t, rusage, siginfo_t, timespec};
-use taskscope_ompt::shared::{Blocking, begin_blocking, end_blocking};
+use taskscope_ompt::shared::{Blocking, Queue, begin_blocking, end_blocking};
 
 use crate::c_library::call;
 
@@ -70,8 +70,8 @@ waits! {
     fn flock(descriptor: c_int, operation: c_int) -> c_int, blocks Blocking::FileLock { descriptor, is_of_process: false };
     fn lockf(descriptor: c_int, command: c_int, bytes: off_t) -> c_int, blocks Blocking::FileLock { descriptor, is_of_process: true };
     fn lockf64(descriptor: c_int, command: c_int, bytes: off_t) -> c_int, blocks Blocking::FileLock { descriptor, is_of_process: true };
-    fn mq_send(queue: c_int, text: Text, bytes: usize, priority: c_uint) -> c_int, blocks Blocking::Other;
-    fn mq_receive(queue: c_int, text: Text, bytes: usize, priority: Priority) -> isize, blocks Blocking::Other;
-    fn mq_timedsend(queue: c_int, text: Text, bytes: usize, priority: c_uint, until: Time) -> c_int, blocks Blocking::Other;
-    fn mq_timedreceive(queue: c_int, text: Text, bytes: usize, priority: Priority, until: Time) -> isize, blocks Blocking::Other;
+    fn mq_send(queue: c_int, text: Text, bytes: usize, priority: c_uint) -> c_int, blocks Blocking::Sends(Queue::Posix(queue));
+    fn mq_receive(queue: c_int, text: Text, bytes: usize, priority: Priority) -> isize, blocks Blocking::Receives(Queue::Posix(queue));
+    fn mq_timedsend(queue: c_int, text: Text, bytes: usize, priority: c_uint, until: Time) -> c_int, blocks Blocking::Sends(Queue::Posix(queue));
+    fn mq_timedreceive(queue: c_int, text: Text, bytes: usize, priority: Priority, until: Time) -> isize, blocks Blocking::Receives(Queue::Posix(queue));
 }

@@ -16,7 +16,7 @@ use taskscope_session::{Session, kind_of_awaited, name_of_awaited};
 pub struct ThreadWaitTimes {
     /// The kind of object: mutex, read-write lock, spin lock, condition, barrier, semaphore, thread, futex, once, interpreter lock; of sleep and
     /// I/O: sleep, pipe, full pipe (waits for room in it), socket, socket pair, full socket pair, eventfd, timer, file, file lock,
-    /// terminal, descriptors (several), descriptor, other process.
+    /// terminal, descriptors (several), descriptor, signal, message queue, full message queue, semaphore set, other process.
     pub kind: String,
     /// The object's name: the variable, else its address; of joined threads null.
     pub object: Option<String>,
@@ -276,6 +276,7 @@ pub(crate) const fn verb(wait_kind: u32) -> &'static str {
         | kind::SEMAPHORE
         | kind::FUTEX
         | kind::PROCESS
+        | kind::SIGNAL..=kind::SEMAPHORE_SET
         | kind::ONCE => "wait",
         kind::SLEEP => "sleep",
         kind::PIPE | kind::PIPE_ROOM => "pipe I/O",

@@ -2,10 +2,12 @@
    wakes does so when it has seen the other one wait in the kernel, and has worked for a while. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <mqueue.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +15,13 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
+#include <sys/ipc.h>
+#include <sys/msg.h>
 #include <sys/select.h>
+#include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -64,6 +70,62 @@ static void *post(void *unused)
 {
 	work_while_it_waits(0);
 	sem_post(&items); /* posts */
+	return unused;
+}
+
+static pthread_t first;
+static int number;
+
+static void *send_signal(void *unused)
+{
+	work_while_it_waits(0);
+	pthread_kill(first, number); /* signals */
+	return unused;
+}
+
+static void nothing(int unused)
+{
+	(void)unused;
+}
+
+struct message {
+	long type;
+	char text[8];
+};
+
+static int queue;
+static mqd_t posix_queue;
+
+static void *send_message(void *unused)
+{
+	struct message message = {5, ""};
+	work_while_it_waits(0);
+	msgsnd(queue, &message, 8, 0); /* sends */
+	return unused;
+}
+
+static void *send_to_posix_queue(void *unused)
+{
+	work_while_it_waits(0);
+	mq_send(posix_queue, "x", 1, 0); /* sends to the posix queue */
+	return unused;
+}
+
+static void *take_message(void *unused)
+{
+	struct message message;
+	work_while_it_waits(0);
+	msgrcv(queue, &message, 8, 0, 0); /* takes a message */
+	return unused;
+}
+
+static int set;
+
+static void *post_to_set(void *unused)
+{
+	struct sembuf posts = {1, 1, 0};
+	work_while_it_waits(0);
+	semop(set, &posts, 1); /* posts to the set */
 	return unused;
 }
 
@@ -153,6 +215,65 @@ int main(int count, char **arguments)
 			sched_yield();
 		about_to_wait(0);
 		pthread_once(&once, initialise); /* waits for the routine */
+	} else if (!strcmp(way, "signal") || !strcmp(way, "handler") || !strcmp(way, "alarm")) {
+		sigset_t own, none;
+		int got = 0;
+		first = pthread_self();
+		number = way[0] == 'a' ? SIGALRM : way[0] == 's' ? SIGUSR1 : SIGUSR2;
+		sigemptyset(&own);
+		sigemptyset(&none);
+		sigaddset(&own, number);
+		signal(SIGUSR2, nothing);
+		pthread_sigmask(SIG_BLOCK, &own, NULL);
+		if (way[0] == 'a') {
+			struct itimerval once = {{0, 0}, {0, 50000}};
+			setitimer(ITIMER_REAL, &once, NULL);
+		} else {
+			pthread_create(&other, NULL, send_signal, NULL);
+		}
+		about_to_wait(0);
+		if (way[0] == 'h') {
+			sigsuspend(&none); /* waits for a handler */
+		} else {
+			if (sigwait(&own, &got) || got != number) /* waits for a signal */
+				return 1;
+		}
+	} else if (!strcmp(way, "message") || !strcmp(way, "room")) {
+		struct message message = {5, ""};
+		int is_received = way[0] == 'm';
+		queue = msgget(IPC_PRIVATE, 0600);
+		pthread_create(&other, NULL, is_received ? send_message : take_message, NULL);
+		if (is_received) {
+			about_to_wait(0);
+			msgrcv(queue, &message, 8, 5, 0); /* waits for a message */
+		} else {
+			while (!msgsnd(queue, &message, 8, IPC_NOWAIT))
+				;
+			about_to_wait(0);
+			msgsnd(queue, &message, 8, 0); /* waits for room in the queue */
+		}
+		pthread_join(other, NULL);
+		other = 0;
+		msgctl(queue, IPC_RMID, NULL);
+	} else if (!strcmp(way, "posix")) {
+		struct mq_attr attributes = {0, 4, 8, 0};
+		char name[32];
+		snprintf(name, sizeof name, "/taskscope-%d", (int)getpid());
+		posix_queue = mq_open(name, O_CREAT | O_EXCL | O_RDWR, 0600, &attributes);
+		if (posix_queue == (mqd_t)-1)
+			return 1;
+		mq_unlink(name);
+		pthread_create(&other, NULL, send_to_posix_queue, NULL);
+		about_to_wait(0);
+		if (mq_receive(posix_queue, bytes, 8, NULL) != 1) /* receives a message */
+			return 1;
+	} else if (!strcmp(way, "set")) {
+		struct sembuf takes = {1, -1, 0};
+		set = semget(IPC_PRIVATE, 2, 0600);
+		pthread_create(&other, NULL, post_to_set, NULL);
+		about_to_wait(0);
+		semop(set, &takes, 1); /* waits for the set */
+		semctl(set, 0, IPC_RMID);
 	} else if (!strcmp(way, "child")) {
 		pipe(ends);
 		pid_t child = fork();

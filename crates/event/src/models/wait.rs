@@ -19,7 +19,7 @@
 //! - `WAITED` is a whole wait, recorded at its end or at that of the recording: it is not known beforehand whether sleep and I/O wait. It has the thread pointer
 //!   of the thread that ended it, the site of that call and its time; 0 if unknown; [`OTHER_PROCESS`] if none of this process can
 //!   have done so. Times are before that of the event. `WAKES_ONE` and `WAKES_ALL` come before the calls that end waits for data or
-//!   room of pipes, eventfds and socket pairs of the process, and for semaphores: data by the first call since the wait began that
+//!   room of pipes, eventfds and socket pairs of the process, for semaphores, messages and signals: data by the first call since the wait began that
 //!   ended no other, room by the last one.
 //! - `THREAD_STARTS` comes first on a thread. A join waits for the object that is the joined thread's `handle`.
 //!
@@ -91,7 +91,7 @@ pub mod kind {
     pub const TERMINAL: u32 = 26;
     /// For one of several descriptors (`poll`, `select`, `epoll_wait`).
     pub const SEVERAL: u32 = 27;
-    /// For another process: a child, a message queue, a semaphore set, a signal.
+    /// For another process: a child, a command.
     pub const PROCESS: u32 = 28;
     /// For a descriptor of another kind.
     pub const DESCRIPTOR: u32 = 29;
@@ -110,8 +110,18 @@ pub mod kind {
     pub const GIL: u32 = 35;
 
     /// Whether waits of this kind are for sleep, a descriptor or another process: they are recorded when they are over.
+    /// For a signal; the object is the sum of the waiting thread's handle and the signal's number, which is 0 if a handler runs. This and
+    /// the following kinds are recorded as those from `SLEEP` on.
+    pub const SIGNAL: u32 = 36;
+    /// For a message of a queue; the object is the inode of a POSIX queue. Of a System V queue it is the identifier, 32 bits for the wanted
+    /// type of message, and the highest bit.
+    pub const MESSAGE: u32 = 37;
+    /// For room in a queue of messages; the object is that of its messages of any type.
+    pub const MESSAGE_ROOM: u32 = 38;
+    /// For a semaphore of a System V set; the object is the set's identifier, and above that the number of the semaphore.
+    pub const SEMAPHORE_SET: u32 = 39;
     pub const fn is_blocking(kind: u32) -> bool {
-        matches!(kind, SLEEP..=FILE_LOCK)
+        matches!(kind, SLEEP..=FILE_LOCK | SIGNAL..=SEMAPHORE_SET)
     }
 
     /// Whether waits of this kind are for an object that has a holder.

@@ -63,8 +63,29 @@ pub enum Blocking {
     Several,
     /// For the semaphore at this address.
     Semaphore(usize),
-    /// For a signal, another process, a message queue or a semaphore set.
+    /// For a signal, whose number is the call's result.
+    Signal,
+    /// Until a handler of a signal has run.
+    Handler,
+    /// For a message.
+    Receives(Queue),
+    /// For room for a message.
+    Sends(Queue),
+    /// For semaphores of the set with this identifier: the list of operations, and their number.
+    SemaphoreSet(c_int, usize, usize),
+    /// For asynchronous operations.
+    Operations,
+    /// For another process.
     Other,
+}
+
+/// A queue of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queue {
+    /// The POSIX queue of a descriptor.
+    Posix(c_int),
+    /// The System V queue with this identifier, and the type of message; 0 is any.
+    SystemV(c_int, c_long),
 }
 
 impl Blocking {
@@ -86,12 +107,21 @@ impl Blocking {
             Blocking::Several => of(7, 0, 0),
             Blocking::Semaphore(address) => of(8, 0, address),
             Blocking::Other => of(9, 0, 0),
+            Blocking::Signal => of(10, 0, 0),
+            Blocking::Handler => of(11, 0, 0),
+            Blocking::Receives(Queue::Posix(descriptor)) => of(12, descriptor, 0),
+            Blocking::Sends(Queue::Posix(descriptor)) => of(13, descriptor, 0),
+            Blocking::Receives(Queue::SystemV(id, of_type)) => of(14, id, of_type as usize),
+            Blocking::Sends(Queue::SystemV(id, of_type)) => of(15, id, of_type as usize),
+            // The kernel refuses longer lists.
+            Blocking::SemaphoreSet(id, list, count) => of(16 | (count.min(0xffff) as u64) << 16, id, list),
+            Blocking::Operations => of(17, 0, 0),
         }
     }
 
     fn from_words([kind, address]: [u64; 2]) -> Blocking {
         let (number, address) = (((kind >> 32) as u32).cast_signed(), address as usize);
-        match kind & u64::from(u32::MAX) {
+        match kind & 0xffff {
             0 => Blocking::Sleep,
             1 => Blocking::Reads(number),
             2 => Blocking::Writes(number),
@@ -101,6 +131,14 @@ impl Blocking {
             6 => Blocking::Epoll(number, address),
             7 => Blocking::Several,
             8 => Blocking::Semaphore(address),
+            10 => Blocking::Signal,
+            11 => Blocking::Handler,
+            12 => Blocking::Receives(Queue::Posix(number)),
+            13 => Blocking::Sends(Queue::Posix(number)),
+            14 => Blocking::Receives(Queue::SystemV(number, address as c_long)),
+            15 => Blocking::Sends(Queue::SystemV(number, address as c_long)),
+            16 => Blocking::SemaphoreSet(number, address, (kind >> 16 & 0xffff) as usize),
+            17 => Blocking::Operations,
             _ => Blocking::Other,
         }
     }
@@ -222,6 +260,14 @@ mod tests {
             Blocking::Several,
             Blocking::Semaphore(0x5555_0000_1000),
             Blocking::Other,
+            Blocking::Signal,
+            Blocking::Handler,
+            Blocking::Receives(Queue::Posix(7)),
+            Blocking::Sends(Queue::Posix(7)),
+            Blocking::Receives(Queue::SystemV(32768, -2)),
+            Blocking::Sends(Queue::SystemV(-1, 5)),
+            Blocking::SemaphoreSet(3, 0x7fff_0000_1000, 2),
+            Blocking::Operations,
         ];
         for call in calls {
             let open = OpenCall { call, begun: 5, place: Place { pc: 1, sp: 2, fp: 3, lr: 4 } };

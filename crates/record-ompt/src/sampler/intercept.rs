@@ -31,8 +31,9 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use libc::{fd_set, nfds_t, pollfd, siginfo_t, sigset_t, timespec, timeval};
 use taskscope_record::{clock, fork_gate, own_threads};
 
-use super::blocking::{self, Blocking};
+use super::blocking::{self, Blocking, Queue};
 use super::host::host;
+use super::machine::copy_from_anywhere;
 use super::{Clock, Sampler, alternate, filters, settings, signal};
 
 /// The next function of a name after ours.
@@ -277,20 +278,20 @@ held! {
     fn usleep(microseconds: u32) -> c_int, blocks Blocking::Sleep;
     fn sleep(seconds: u32) -> u32, blocks Blocking::Sleep;
     fn thrd_sleep(wanted: *const timespec, rest: *mut timespec) -> c_int, blocks Blocking::Sleep;
-    fn pause() -> c_int, blocks Blocking::Other;
+    fn pause() -> c_int, blocks Blocking::Handler;
     fn poll(list: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int, blocks Blocking::Poll(list as usize, count as usize);
     fn __poll_chk(list: *mut pollfd, count: nfds_t, timeout: c_int, bytes: usize) -> c_int, blocks Blocking::Poll(list as usize, count as usize);
     fn select(count: c_int, read: *mut fd_set, write: *mut fd_set, other: *mut fd_set, timeout: *mut timeval) -> c_int, blocks Blocking::Select(count, read as usize);
     fn epoll_wait(epoll: c_int, events: *mut libc::epoll_event, count: c_int, timeout: c_int) -> c_int, blocks Blocking::Epoll(epoll, events as usize);
     fn sem_timedwait(semaphore: *mut libc::sem_t, until: *const timespec) -> c_int, blocks Blocking::Semaphore(semaphore as usize);
     fn sem_clockwait(semaphore: *mut libc::sem_t, clock: libc::clockid_t, until: *const timespec) -> c_int, blocks Blocking::Semaphore(semaphore as usize);
-    fn semop(id: c_int, operations: *mut libc::sembuf, count: usize) -> c_int, blocks Blocking::Other;
-    fn semtimedop(id: c_int, operations: *mut libc::sembuf, count: usize, timeout: *const timespec) -> c_int, blocks Blocking::Other;
-    fn msgrcv(id: c_int, message: *mut c_void, bytes: usize, kind: libc::c_long, flags: c_int) -> isize, blocks Blocking::Other;
-    fn msgsnd(id: c_int, message: *const c_void, bytes: usize, flags: c_int) -> c_int, blocks Blocking::Other;
-    fn aio_suspend(list: *const *const libc::aiocb, count: c_int, timeout: *const timespec) -> c_int, blocks Blocking::Other;
-    fn aio_suspend64(list: *const *const libc::aiocb, count: c_int, timeout: *const timespec) -> c_int, blocks Blocking::Other;
-    fn gai_suspend(list: *const *const c_void, count: c_int, timeout: *const timespec) -> c_int, blocks Blocking::Other;
+    fn semop(id: c_int, operations: *mut libc::sembuf, count: usize) -> c_int, blocks Blocking::SemaphoreSet(id, operations as usize, count);
+    fn semtimedop(id: c_int, operations: *mut libc::sembuf, count: usize, timeout: *const timespec) -> c_int, blocks Blocking::SemaphoreSet(id, operations as usize, count);
+    fn msgrcv(id: c_int, message: *mut c_void, bytes: usize, kind: libc::c_long, flags: c_int) -> isize, blocks Blocking::Receives(Queue::SystemV(id, kind));
+    fn msgsnd(id: c_int, message: *const c_void, bytes: usize, flags: c_int) -> c_int, blocks Blocking::Sends(Queue::SystemV(id, type_of(message)));
+    fn aio_suspend(list: *const *const libc::aiocb, count: c_int, timeout: *const timespec) -> c_int, blocks Blocking::Operations;
+    fn aio_suspend64(list: *const *const libc::aiocb, count: c_int, timeout: *const timespec) -> c_int, blocks Blocking::Operations;
+    fn gai_suspend(list: *const *const c_void, count: c_int, timeout: *const timespec) -> c_int, blocks Blocking::Operations;
     if (bytes > WHOLE || SENDING.times_out()) fn write(file: c_int, data: *const c_void, bytes: usize) -> isize, blocks Blocking::Writes(file);
     fn writev(file: c_int, parts: *const libc::iovec, count: c_int) -> isize, blocks Blocking::Writes(file);
     if (bytes > WHOLE || SENDING.times_out()) fn send(socket: c_int, data: *const c_void, bytes: usize, flags: c_int) -> isize, blocks Blocking::Writes(socket);
@@ -309,6 +310,22 @@ held! {
     if (RECEIVING.waits_for_all(flags)) fn __recvfrom_chk(socket: c_int, data: *mut c_void, bytes: usize, room: usize, flags: c_int, from: *mut libc::sockaddr, from_bytes: *mut libc::socklen_t) -> isize, blocks Blocking::Reads(socket);
     if (RECEIVING.waits_for_all(flags)) fn recvmsg(socket: c_int, message: *mut libc::msghdr, flags: c_int) -> isize, blocks Blocking::Reads(socket);
     if (RECEIVING.waits_for_all(flags)) fn recvmmsg(socket: c_int, messages: *mut libc::mmsghdr, count: u32, flags: c_int, timeout: *mut timespec) -> c_int, blocks Blocking::Reads(socket);
+}
+
+/// The type of a message of System V; 0 if it is not known.
+fn type_of(message: *const c_void) -> libc::c_long {
+    if blocking::recorder().is_none() {
+        return 0;
+    }
+    let mut bytes = [0; size_of::<libc::c_long>()];
+    // SAFETY: `errno` is the thread's own.
+    unsafe {
+        let errno = libc::__errno_location();
+        let kept = *errno;
+        let copied = copy_from_anywhere(message as u64, &mut bytes);
+        *errno = kept;
+        if copied == bytes.len() { libc::c_long::from_ne_bytes(bytes) } else { 0 }
+    }
 }
 
 /// Whether calls of one direction time out on any socket. Then those on all sockets and files are deferred: a
@@ -358,7 +375,7 @@ const WHOLE: usize = libc::PIPE_BUF;
 
 /// Functions that apply a mask of the program's, or wait for signals: that argument is replaced by a copy.
 macro_rules! with_set {
-    ($( fn $name:ident($($before:ident : $btype:ty),* ; $set:ident by $change:ident ; $($after:ident : $atype:ty),*) -> $result:ty, blocks $blocking:expr; )*) => { $(
+    ($( fn $name:ident($($before:ident : $btype:ty),* ; $set:ident by $change:ident ; $($after:ident : $atype:ty),*) -> $result:ty, blocks $blocking:expr $(, as $number:ident($stored:ident))?; )*) => { $(
         #[unsafe(no_mangle)]
         unsafe extern "C-unwind" fn $name($($before: $btype,)* $set: *const sigset_t $(, $after: $atype)*) -> $result {
             type Function = unsafe extern "C-unwind" fn($($btype,)* *const sigset_t $(, $atype)*) -> $result;
@@ -372,10 +389,18 @@ macro_rules! with_set {
                 core::mem::transmute::<usize, Function>(next::$name.address())($($before,)* set $(, $after)*)
             };
             release(held, next::$name.address());
-            blocking::end(begun, blocking, result as i64);
+            blocking::end(begun, blocking, with_set!(@number result $($number $stored)?));
             result
         }
     )* };
+    (@number $result:ident) => { $result as i64 };
+    (@number $result:ident $number:ident $stored:ident) => { $number($result, $stored) };
+}
+
+/// The signal that `sigwait` has stored; negative if it failed.
+fn stored_signal(result: c_int, signal: *const c_int) -> i64 {
+    // SAFETY: the call has succeeded, and stored it there.
+    if result == 0 { i64::from(unsafe { *signal }) } else { -1 }
 }
 
 with_set! {
@@ -384,10 +409,10 @@ with_set! {
     fn epoll_pwait(epoll: c_int, events: *mut libc::epoll_event, count: c_int, timeout: c_int; mask by masked;) -> c_int, blocks Blocking::Epoll(epoll, events as usize);
     fn __ppoll_chk(list: *mut pollfd, count: nfds_t, timeout: *const timespec; mask by masked; bytes: usize) -> c_int, blocks Blocking::Poll(list as usize, count as usize);
     fn epoll_pwait2(epoll: c_int, events: *mut libc::epoll_event, count: c_int, timeout: *const timespec; mask by masked;) -> c_int, blocks Blocking::Epoll(epoll, events as usize);
-    fn sigsuspend(; mask by masked;) -> c_int, blocks Blocking::Other;
-    fn sigwait(; set by without_ours; signal: *mut c_int) -> c_int, blocks Blocking::Other;
-    fn sigwaitinfo(; set by without_ours; info: *mut siginfo_t) -> c_int, blocks Blocking::Other;
-    fn sigtimedwait(; set by without_ours; info: *mut siginfo_t, timeout: *const timespec) -> c_int, blocks Blocking::Other;
+    fn sigsuspend(; mask by masked;) -> c_int, blocks Blocking::Handler;
+    fn sigwait(; set by without_ours; signal: *mut c_int) -> c_int, blocks Blocking::Signal, as stored_signal(signal);
+    fn sigwaitinfo(; set by without_ours; info: *mut siginfo_t) -> c_int, blocks Blocking::Signal;
+    fn sigtimedwait(; set by without_ours; info: *mut siginfo_t, timeout: *const timespec) -> c_int, blocks Blocking::Signal;
 }
 
 #[unsafe(no_mangle)]

@@ -44,6 +44,10 @@ pub const fn kind_of_awaited(wait_kind: u32) -> &'static str {
         kind::FILE_LOCK => "file lock",
         kind::ONCE => "once",
         kind::GIL => "interpreter lock",
+        kind::SIGNAL => "signal",
+        kind::MESSAGE => "message queue",
+        kind::MESSAGE_ROOM => "full message queue",
+        kind::SEMAPHORE_SET => "semaphore set",
         _ => "object",
     }
 }
@@ -52,6 +56,8 @@ pub const fn kind_of_awaited(wait_kind: u32) -> &'static str {
 pub fn name_of_awaited(wait_kind: u32, number: u64, memory_name: impl FnOnce() -> String) -> Option<String> {
     match wait_kind {
         kind::SLEEP | kind::SEVERAL | kind::PROCESS => None,
+        // Other processes have other names for them.
+        kind::SIGNAL..=kind::SEMAPHORE_SET => None,
         kind::GIL => Some("GIL".to_owned()),
         // As in the links of /proc/PID/fd.
         kind::PIPE | kind::PIPE_ROOM => Some(format!("pipe:[{number}]")),
