@@ -98,6 +98,30 @@ pub(crate) fn follow(
     Chains { execution, chain: vec![], parts: 0, take }.follow_wait(wait, from, until);
 }
 
+/// The end of the last time that a thread was blocked before the end of its wait.
+fn asleep_until(execution: &Execution, wait: &ThreadWait) -> Option<u64> {
+    // All of the run, of which this may be a part.
+    let asleep = execution.whole().blocked_of(wait.thread);
+    asleep[..asleep.partition_point(|off| off.start < wait.end)].last().map(|off| off.end)
+}
+
+/// The time since which the thread of a wait could run, as in [`follow`]: until then it had no use for a CPU.
+pub(crate) fn ended_at(execution: &Execution, wait: &ThreadWait) -> u64 {
+    let kind = object(execution, wait.object).map_or(0, |row| row.kind);
+    let releases = || {
+        let holds = execution.thread_waits.holds_of(wait.object, wait.start, wait.end).iter();
+        holds.filter(|hold| hold.thread != wait.thread).map(|hold| hold.end).max()
+    };
+    let ended = match wait.waker {
+        // It spins, reads in several steps, or came last to a barrier itself.
+        _ if matches!(kind, kind::SPIN_LOCK | kind::FILE) => None,
+        Some(waker) if waker.thread == wait.thread => None,
+        Some(waker) => Some(waker.at),
+        None => releases().filter(|_| kind::has_holder(kind)).or_else(|| asleep_until(execution, wait)),
+    };
+    ended.unwrap_or(wait.start).clamp(wait.start, wait.end)
+}
+
 /// The row of an object.
 pub(crate) fn object(execution: &Execution, object: ObjectIndex) -> Option<&Object> {
     execution.catalog.objects.get(object.index())
@@ -148,10 +172,7 @@ impl<F: FnMut(ChainPart)> Chains<'_, F> {
         from: u64,
         until: u64,
     ) {
-        // All of the run, of which this may be a part.
-        let asleep = self.execution.whole().blocked_of(wait.thread);
-        let before_end = &asleep[..asleep.partition_point(|off| off.start < wait.end)];
-        let awake = before_end.last().map_or(from, |off| off.end).clamp(from, until);
+        let awake = asleep_until(self.execution, wait).unwrap_or(from).clamp(from, until);
         self.end_in(root, blocked, from, awake);
         self.end_on_cpu_in(wait.thread, (root, blocked), awake, until);
     }

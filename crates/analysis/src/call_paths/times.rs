@@ -17,6 +17,7 @@ use super::contexts::Contexts;
 use super::part::Amount;
 use super::sampled::Placed;
 use super::waits::{Begun, marker_of, place_of};
+use crate::wait_chains::ended_at;
 use rustc_hash::FxHashMap;
 use taskscope_event::models::samples::flag;
 use taskscope_execution::samples::Sample;
@@ -307,10 +308,21 @@ fn add(tree: &mut Tree, node: NodeId, metric: Option<Metric>, ns: u64) {
 /// The parts of a sample's time in which its thread was blocked, and could run and had no CPU.
 fn off_cpu(execution: &Execution, sample: &Sample) -> (u64, u64) {
     let (from, until) = (sample.at.saturating_sub(sample.weight_ns), sample.at);
-    let inside = |all: &[OffCpu]| -> u64 {
+    let inside = |all: &[OffCpu], from: u64, until: u64| -> u64 {
         let all = &all[all.partition_point(|off| off.end <= from)..];
         let met = all.iter().take_while(|off| off.start < until);
         met.map(|off| off.end.min(until) - off.start.max(from)).sum()
     };
-    (inside(execution.blocked_of(sample.thread)), inside(execution.off_cpu_of(sample.thread)))
+    let runnable = execution.off_cpu_of(sample.thread);
+    let (mut blocked_ns, mut runnable_ns) =
+        (inside(execution.blocked_of(sample.thread), from, until), inside(runnable, from, until));
+    for wait in execution.thread_waits.waits_of(sample.thread, from, until) {
+        let (start, end) = (wait.start.max(from), ended_at(execution, wait).min(until));
+        // Signals, such as those of samples, wake a thread within its wait, and it sleeps again.
+        if start < end {
+            let asleep = inside(runnable, start, end);
+            (blocked_ns, runnable_ns) = (blocked_ns + asleep, runnable_ns - asleep);
+        }
+    }
+    (blocked_ns, runnable_ns)
 }

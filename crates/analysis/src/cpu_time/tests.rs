@@ -255,6 +255,39 @@ fn a_signal_within_a_wait_for_a_lock_takes_nothing_from_the_wait() {
     assert_eq!((states.no_cpu_ns, &states.waits[..]), (0, &[(kind::MUTEX, 800)][..]));
 }
 
+/// The thread is woken at 800, or has the lock then: before that, signals of samples alone have woken it.
+#[test]
+fn a_wait_is_over_when_its_waker_the_last_holder_or_the_kernel_has_ended_it() {
+    let times = || OsTimes {
+        runnable: vec![(200, 300), (800, 900)],
+        blocked: vec![(100, 200), (300, 790)],
+        ..OsTimes::default()
+    };
+    let ended_at = |mut run: Run, wait: fn(&mut Run)| {
+        wait(&mut run);
+        let mut execution = run.finish(2000, &[]);
+        execution.add_os_times(ThreadIndex(1), OsSource::Switches, times());
+        let waits = &execution.thread_waits.waits;
+        let wait = waits.iter().find(|wait| wait.thread == ThreadIndex(1)).unwrap();
+        crate::wait_chains::ended_at(&execution, wait)
+    };
+    let held = |run: &mut Run| {
+        run.begins(1, 100, LOCK);
+        run.at(0, 800, ThreadWaitChange::HandsOver { object: LOCK, site: SiteIndex(5) });
+        run.ends(1, 900);
+    };
+    let woken = |run: &mut Run| {
+        run.begins(1, 100, CONDITION);
+        run.at(0, 780, ThreadWaitChange::Wakes { object: CONDITION, site: SiteIndex(5), all: false });
+        run.ends(1, 900);
+    };
+    assert_eq!(ended_at(Run::of(2), held), 800);
+    assert_eq!(ended_at(Run::of(2), woken), 780);
+    assert_eq!(ended_at(Run::of(2), |run| run.waited(1, (100, 900), PEER)), 790);
+    // A wait for a file may consist of several, which signals do not end.
+    assert_eq!(ended_at(Run::of(2), |run| run.waited(1, (100, 900), FILE)), 100);
+}
+
 #[test]
 fn a_limit_bounds_the_capacity() {
     let execution = locked().finish(1500, &[(0, 0, 300)]);

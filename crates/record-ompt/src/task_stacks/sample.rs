@@ -150,8 +150,11 @@ pub unsafe fn take_sample(recording: &mut InHandler, context: *const libc::ucont
             walked.last_ns = time - since;
             return;
         }
-        let no_cpu_ns = no_cpu.map_or(0, |share| share.off_cpu(weight));
-        let blocked_ns = no_cpu.map_or(0, |share| share.blocked(weight));
+        let (without, blocked) =
+            no_cpu.map_or((0, 0), |share| (share.off_cpu(weight), share.blocked(weight)));
+        // Signals, as this one, wake a thread within its wait, and it sleeps again.
+        let is_asleep = counted.waits.is_asleep();
+        let (no_cpu_ns, blocked_ns) = if is_asleep { (0, without + blocked) } else { (without, blocked) };
         let idled = if in_callback {
             share_in_callback(counted.account, at, weight)
         } else {

@@ -6,6 +6,7 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::*};
 use std::sync::OnceLock;
 
+use taskscope_event::models::wait::kind;
 use taskscope_record::thread::os_tid;
 use taskscope_record::thread_sums::ThreadSums;
 
@@ -56,6 +57,8 @@ pub struct Ring {
     skipped: AtomicU64,
     /// Whether the begin that was stored last has no end yet.
     is_open: AtomicBool,
+    /// Whether its thread sleeps in that wait, unless a signal wakes it.
+    is_asleep: AtomicBool,
     lost: AtomicU64,
     lost_ns: AtomicU64,
     /// Time of a wake that its thread stores after the call that wakes; 0 without one.
@@ -120,11 +123,22 @@ impl Ring {
             self.written.store(written + 1, Release);
         }
         match event {
-            WaitEvent::Begins { .. } => self.is_open.store(true, Relaxed),
-            WaitEvent::Ends { .. } => self.is_open.store(false, Relaxed),
+            WaitEvent::Begins { kind, .. } => {
+                self.is_open.store(true, Relaxed);
+                self.is_asleep.store(kind != kind::SPIN_LOCK, Relaxed);
+            }
+            WaitEvent::Ends { .. } => {
+                self.is_open.store(false, Relaxed);
+                self.is_asleep.store(false, Relaxed);
+            }
             _ => {}
         }
         used + 1 == ROOM / 2
+    }
+
+    /// Whether its thread is in a wait that is not over, and sleeps in it. On the ring's thread, in handlers too.
+    pub fn is_asleep(&self) -> bool {
+        self.is_asleep.load(Relaxed)
     }
 
     /// Its thread is about to wake others, and stores an event of time `at` when it has. On the ring's thread.
@@ -251,6 +265,19 @@ mod tests {
         let mut times = Vec::new();
         ring.take(u64::MAX, |at, _| times.push(at));
         assert_eq!(times, [3000, 3001]);
+    }
+
+    #[test]
+    fn a_thread_is_asleep_in_its_waits_but_in_those_for_spin_locks() {
+        let ring = Ring::default();
+        ring.prepare();
+        let (call, found) = (RecordedCall::default(), (0, 0));
+        for (kind, is_asleep) in [(kind::MUTEX, true), (kind::SPIN_LOCK, false), (kind::JOIN, true)] {
+            ring.push(1, WaitEvent::Begins { kind, object: 7, call, found });
+            assert_eq!(ring.is_asleep(), is_asleep);
+            ring.push(2, ENDS);
+            assert!(!ring.is_asleep());
+        }
     }
 
     #[test]
