@@ -193,6 +193,64 @@ fn each_wait_in_a_loop_is_charged_to_its_own_signal() {
 }
 
 #[test]
+fn a_thread_that_signals_and_keeps_the_mutex_is_charged_until_it_releases_that() {
+    let ways = Ways::new();
+    for mode in MODES {
+        let waits = ways.waits_in(mode, "early");
+        let wait = at(&waits, "condition", "waits for the condition");
+        let line = line_of("signals and holds on");
+        let charged = parts(wait).iter().filter(|part| part["by"]["line"] == line);
+        // It sleeps for 60 ms before the signal, and again after it.
+        assert!(charged.map(|part| ns(&part["ns"])).sum::<u64>() >= 118_000_000, "{mode}: {wait}");
+    }
+}
+
+/// One of them has the mutex for 60 ms.
+#[test]
+fn of_two_threads_that_are_woken_at_once_one_waits_for_the_mutex_that_the_other_one_holds() {
+    let ways = Ways::new();
+    for mode in MODES {
+        let waits = ways.waits_in(mode, "herd");
+        let woken = at(&waits, "condition", "waits in the herd");
+        assert_eq!(largest(woken)["by"]["line"], line_of("wakes the herd"), "{mode}: {woken}");
+        let wait = at(&waits, "mutex", "waits in the herd");
+        let (held, sleeps) = (line_of("waits in the herd"), line_of("sleeps"));
+        let asleep =
+            parts(wait).iter().filter(|part| part["by"]["line"] == held && part["blocked"]["line"] == sleeps);
+        assert!(asleep.map(|part| ns(&part["ns"])).sum::<u64>() >= 58_000_000, "{mode}: {wait}");
+        assert!(
+            parts(wait).iter().all(|part| part["by"].is_null() || part["by"]["role"] == "holds"),
+            "{wait}"
+        );
+    }
+}
+
+#[test]
+fn destructors_of_keys_are_a_part_of_the_joined_thread() {
+    let ways = Ways::new();
+    for mode in MODES {
+        let waits = ways.waits_in(mode, "destructor");
+        let wait = at(&waits, "thread", "joins in the destructor");
+        let joined = parts(wait).iter().filter(|part| part["by"]["role"] == "joined");
+        // It sleeps for 60 ms while the other thread waits.
+        assert!(joined.map(|part| ns(&part["ns"])).sum::<u64>() >= 60_000_000, "{mode}: {wait}");
+    }
+}
+
+/// The C library gives a new thread the memory of the one that has ended, and so its thread pointer.
+#[test]
+fn a_lock_of_a_thread_that_has_ended_is_not_charged_to_a_thread_at_its_address() {
+    let ways = Ways::new();
+    for mode in MODES {
+        let waits = ways.waits_in(mode, "leak");
+        let wait = at(&waits, "mutex", "waits for the leaked mutex");
+        let part = largest(wait);
+        assert_eq!(part["by"]["line"], line_of("takes the mutex and ends"), "{mode}: {wait}");
+        assert_eq!((&part["chain"], &part["blocked"]), (&1.into(), &Value::Null), "{mode}: {wait}");
+    }
+}
+
+#[test]
 fn a_join_is_charged_to_the_routine_of_the_joined_thread() {
     let ways = Ways::new();
     for mode in MODES {
@@ -301,6 +359,12 @@ fn waits_for_channels_of_the_process_are_charged_to_the_thread_at_the_other_end(
         ("epoll", "eventfd", "waits for events", "writes"),
         ("timed", "semaphore", "waits for an item", "posts"),
         ("once", "once", "waits for the routine", "runs the routine"),
+        ("signal", "signal", "waits for a signal", "signals"),
+        ("handler", "signal", "waits for a handler", "signals"),
+        ("message", "message queue", "waits for a message", "sends"),
+        ("room", "full message queue", "waits for room in the queue", "takes a message"),
+        ("posix", "message queue", "receives a message", "sends to the posix queue"),
+        ("set", "semaphore set", "waits for the set", "posts to the set"),
     ];
     let ways = Ways::build_c(PROGRAM);
     for (way, kind, waiting, waking) in cases {
@@ -321,6 +385,7 @@ fn waits_for_other_processes_are_charged_to_no_thread() {
         ("system", "other process", "runs a command"),
         ("pclose", "other process", "closes a command"),
         ("flock", "file lock", "locks the file"),
+        ("alarm", "signal", "waits for a signal"),
     ];
     let ways = Ways::build_c(PROGRAM);
     for (way, kind, waiting) in cases {
@@ -359,12 +424,6 @@ fn the_root_of_an_inversion_is_the_third_thread() {
     const PROGRAM: &str = "inversion.c";
     let ways = Ways::build_c(PROGRAM);
     for mode in MODES {
-        ("signal", "signal", "waits for a signal", "signals"),
-        ("handler", "signal", "waits for a handler", "signals"),
-        ("message", "message queue", "waits for a message", "sends"),
-        ("room", "full message queue", "waits for room in the queue", "takes a message"),
-        ("posix", "message queue", "receives a message", "sends to the posix queue"),
-        ("set", "semaphore set", "waits for the set", "posts to the set"),
         let waits = ways.waits_in(mode, "run");
         let wait = wait_in(&waits, PROGRAM, "mutex", "is urgent");
         let sum = |is: &dyn Fn(&Value) -> bool| -> u64 {
@@ -385,7 +444,6 @@ fn each_reader_is_charged_from_the_end_of_the_one_before() {
     const PROGRAM: &str = "several_readers.c";
     let ways = Ways::build_c(PROGRAM);
     for mode in MODES {
-        ("alarm", "signal", "waits for a signal"),
         let waits = ways.waits_in(mode, "run");
         let wait = wait_in(&waits, PROGRAM, "read-write lock", "writes");
         let at = |comment| {

@@ -37,6 +37,8 @@ struct State {
     released: u64,
     /// Wakes since the oldest open wait began, by time, and how many threads each may still wake.
     wakes: Vec<(Waker, WakeKind)>,
+    /// Releases without a known waiting thread: threads that were woken from a condition record that they waited when they have the lock.
+    unawaited: Vec<Hold>,
 }
 
 impl State {
@@ -65,7 +67,8 @@ impl State {
     }
 }
 
-/// Wakes of an object that are kept, at most: those of waits that are recorded when they are over may belong to none.
+/// Wakes and unawaited releases of an object that are kept, at most: those of waits that are recorded when they are over may belong to
+/// none.
 const MAX_WAKES: usize = 1 << 16;
 
 /// Whether waits for an object may be recorded after the wakes that ended them.
@@ -128,6 +131,7 @@ impl ThreadWaitsBuilder {
                 let of = object_of(object);
                 if state.waiting == 0 {
                     (state.boundary, state.released) = (at, 0);
+                    state.unawaited.clear();
                     if !ends_late(of) {
                         state.wakes.clear();
                     }
@@ -143,9 +147,25 @@ impl ThreadWaitsBuilder {
             }
             ThreadWaitChange::Ends { outcome } => self.ends(thread, at, outcome_of(outcome)),
             ThreadWaitChange::Waited { object, begun, ended, site, outcome, waker_site, waker, woken } => {
-                // Calls of a signal handler within a wait are a part of it.
-                if self.open.contains_key(&thread) {
-                    return;
+                if let Some(open) = self.open.get(&thread) {
+                    let is_of = |of: Option<Object>, kind: u32| of.is_some_and(|of| of.kind == kind);
+                    let is_for_mutex =
+                        is_of(open.of, kind::CONDITION) && is_of(object_of(object), kind::MUTEX);
+                    // Calls of a signal handler within a wait are a part of it.
+                    if !is_for_mutex {
+                        return;
+                    }
+                    let woken = at.saturating_sub(begun);
+                    self.ends_at(thread, (woken, at), WaitOutcome::Done);
+                    if let Some(state) = self.objects.get_mut(&object) {
+                        for hold in std::mem::take(&mut state.unawaited) {
+                            if hold.end > woken {
+                                let start = state.boundary.max(woken).min(hold.end);
+                                state.boundary = hold.end;
+                                self.waits.holds.push(Hold { start, ..hold });
+                            }
+                        }
+                    }
                 }
                 let before = self.ended.get(&thread).copied().unwrap_or(0);
                 let (start, end) = (at.saturating_sub(begun).max(before), at.saturating_sub(ended));
@@ -174,12 +194,18 @@ impl ThreadWaitsBuilder {
                 }
             }
             ThreadWaitChange::HandsOver { object, site } => {
-                let Some(state) = self.objects.get_mut(&object).filter(|state| state.waiting > 0) else {
-                    return;
-                };
-                let start = std::mem::replace(&mut state.boundary, at).min(at);
+                let state = self.objects.entry(object).or_default();
+                let is_awaited = state.waiting > 0;
+                let start = if is_awaited { std::mem::replace(&mut state.boundary, at).min(at) } else { at };
+                let hold = Hold { object, thread, site, task: TaskIndex::NONE, start, end: at };
+                if !is_awaited {
+                    if state.unawaited.len() >= MAX_WAKES {
+                        state.unawaited.drain(..MAX_WAKES / 2);
+                    }
+                    return state.unawaited.push(hold);
+                }
                 state.released = at;
-                self.waits.holds.push(Hold { object, thread, site, task: TaskIndex::NONE, start, end: at });
+                self.waits.holds.push(hold);
             }
             ThreadWaitChange::Wakes { object, site, all } => {
                 let state = self.objects.entry(object).or_default();
@@ -233,6 +259,11 @@ impl ThreadWaitsBuilder {
     }
 
     fn ends(&mut self, thread: ThreadIndex, at: u64, outcome: WaitOutcome) {
+        self.ends_at(thread, (at, at), outcome);
+    }
+
+    /// A wait ends at the first time, or at its wake if that is later; it is `at` now.
+    fn ends_at(&mut self, thread: ThreadIndex, (end, at): (u64, u64), outcome: WaitOutcome) {
         let Some(OpenWait { object, of, site, start, found }) = self.open.remove(&thread) else { return };
         let mut waker = None;
         if let Some(state) = self.objects.get_mut(&object) {
@@ -261,17 +292,10 @@ impl ThreadWaitsBuilder {
             waker = Some(Waker { thread: *joined, site: *routine, at });
         }
         let is_of_others = false;
-        self.waits.waits.push(ThreadWait {
-            thread,
-            object,
-            site,
-            start,
-            end: at,
-            outcome,
-            waker,
-            is_of_others,
-        });
-        self.ended.insert(thread, at);
+        // The clocks of two threads differ a little.
+        let end = waker.map_or(end, |waker| end.max(waker.at)).max(start);
+        self.waits.waits.push(ThreadWait { thread, object, site, start, end, outcome, waker, is_of_others });
+        self.ended.insert(thread, end);
     }
 
     /// The waits, when all events have come; open ones last to the end of their threads, or to `last` of those that did not end.
@@ -464,6 +488,65 @@ mod tests {
         assert_eq!(wakers(&waits), [Some((0, 120)), Some((3, 220)), None, Some((3, 125))]);
         let are_of_others: Vec<_> = waits.waits.iter().map(|wait| wait.is_of_others).collect();
         assert_eq!(are_of_others, [false, false, true, false]);
+    }
+
+    /// All are woken at 200. The first one has the mutex until 300, the second one until 400; at 420 the third one has it.
+    #[test]
+    fn threads_that_are_woken_at_once_wait_for_the_mutex_of_each_other() {
+        const MUTEX: ObjectIndex = LOCK;
+        const OF: ObjectIndex = ObjectIndex(5);
+        let mut builder = ThreadWaitsBuilder::default();
+        let waited = |begun| ThreadWaitChange::Waited {
+            object: MUTEX,
+            begun,
+            ended: 0,
+            site: SiteIndex(9),
+            outcome: outcome::DONE,
+            waker_site: SiteIndex(0),
+            waker: 0,
+            woken: 0,
+        };
+        let changes = [
+            (1, 100, begins(OF)),
+            (2, 110, begins(OF)),
+            (3, 120, begins(OF)),
+            // Before the wake: no part of these waits.
+            (0, 150, hands_over(1)),
+            (0, 200, ThreadWaitChange::Wakes { object: OF, site: SiteIndex(2), all: true }),
+            (1, 210, ends()),
+            (1, 300, hands_over(3)),
+            (2, 310, waited(111)),
+            (2, 310, ends()),
+            (2, 400, hands_over(4)),
+            (3, 420, waited(221)),
+            (3, 420, ends()),
+        ];
+        for (thread, at, change) in changes {
+            builder.change(ThreadIndex(thread), ProcessIndex(0), at, change, |object| {
+                let kind = if object == OF { kind::CONDITION } else { kind::MUTEX };
+                Some(Object { process: ProcessIndex(0), id: 77, kind })
+            });
+        }
+        let waits = builder.finish(|_| 1000, |_| None);
+        let rows: Vec<_> =
+            waits.waits.iter().map(|wait| (wait.thread.0, wait.object, wait.start, wait.end)).collect();
+        assert_eq!(
+            rows,
+            [
+                (1, OF, 100, 210),
+                (2, OF, 110, 200),
+                (2, MUTEX, 200, 310),
+                (3, OF, 120, 200),
+                (3, MUTEX, 200, 420)
+            ]
+        );
+        let wakers = [Some((0, 200)), Some((0, 200)), None, Some((0, 200)), None];
+        assert_eq!(self::wakers(&waits), wakers);
+        let ends = |from, until| -> Vec<_> {
+            waits.holds_of(MUTEX, from, until).iter().map(|hold| (hold.thread.0, hold.end)).collect()
+        };
+        assert_eq!(ends(200, 310), [(1, 300)]);
+        assert_eq!(ends(200, 420), [(1, 300), (2, 400)]);
     }
 
     #[test]

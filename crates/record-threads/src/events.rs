@@ -53,7 +53,7 @@ fn with_moment(record: impl FnOnce(&mut Moment<'_>)) {
 
 /// A child's first thread starts without the hook of threads.
 fn start_in_child() {
-    record_outside_openmp(|moment| announce(moment, own_handle(), thread::pointer(), 0));
+    record_outside_openmp(|moment| announce(moment, own_handle(), thread::token(), 0));
 }
 
 /// A forked child makes a call by which it is unlikely to run another program next: it records from now on, not only from its first
@@ -203,6 +203,31 @@ pub fn prepare_to_wake(caller: usize) -> WakePlace {
     place
 }
 
+/// The place of a wake by a call that returns to `caller`, without an event.
+pub fn place_of_wake(caller: usize) -> WakePlace {
+    let mut place = WakePlace::default();
+    with_moment(|moment| {
+        if moment.counts_waits() {
+            return place.call = moment.wait_call(caller as *const c_void);
+        }
+        place.site = site(moment, caller);
+        moment.record_call_path(place.site, caller as *const c_void);
+    });
+    place
+}
+
+/// This thread wakes one thread that waits for the object, or all of them, by a call at this place.
+pub fn wakes_from(kind: u32, object: usize, place: WakePlace, all: bool) {
+    with_moment(|moment| {
+        if moment.counts_waits() {
+            let (object, call, threads) = (object as u64, place.call, count_of(all));
+            return moment.count_wait(WaitEvent::Wakes { kind, object, call, threads });
+        }
+        let code = if all { wait::WAKES_ALL } else { wait::WAKES_ONE };
+        moment.recorder.own_point(moment.at, code, object_site_kind(object, place.site, kind));
+    });
+}
+
 /// This thread has woken so many threads that wait for the object, or all of them, in the call that [`prepare_to_wake`] was
 /// called before: at that time, since a woken thread may have recorded its end by now.
 pub fn has_woken(kind: u32, object: usize, place: WakePlace, threads: Woken) {
@@ -251,6 +276,33 @@ pub fn wakes_by_call(kind: u32, object: u64, all: bool) {
         let site = moment.record_call_from_program(None);
         let code = if all { wait::WAKES_ALL } else { wait::WAKES_ONE };
         moment.recorder.own_point(moment.at, code, object_site_kind(object as usize, site, kind));
+    });
+}
+
+/// This thread has waited for a mutex since a time of `CLOCK_MONOTONIC`, at the end of its open wait for a condition in a call that
+/// returns to `caller`.
+pub fn waited_for_mutex(mutex: usize, caller: usize, since: u64) {
+    with_moment(|moment| {
+        let (kind, outcome, at) = (wait::kind::MUTEX, outcome::DONE, moment.at);
+        if moment.counts_waits() {
+            let (object, call) = (mutex as u64, moment.wait_call(caller as *const c_void));
+            let time = (since, at);
+            let wait = WaitEvent::Waited { kind, outcome, is_of_others: false, object, call, time };
+            return moment.count_wait(wait);
+        }
+        let site = site(moment, caller);
+        let parts: [&[u8]; 9] = [
+            &(mutex as u64).to_le_bytes(),
+            &at.saturating_sub(since).to_le_bytes(),
+            &0_u64.to_le_bytes(),
+            &site.to_le_bytes(),
+            &kind.to_le_bytes(),
+            &outcome.to_le_bytes(),
+            &0_u32.to_le_bytes(),
+            &0_u64.to_le_bytes(),
+            &0_u64.to_le_bytes(),
+        ];
+        moment.recorder.own_jumbo(at, wait::WAITED, &parts);
     });
 }
 

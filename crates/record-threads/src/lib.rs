@@ -21,7 +21,8 @@
 //!   thread records the holder that it finds; each holder that releases a lock with waiting threads records
 //!   the place of its acquisition;
 //! - a thread that signals a condition, posts a semaphore or arrives last at a barrier records that, if
-//!   others wait;
+//!   others wait; a signal under the condition's mutex is recorded before the release of that ([`late_wakes`]);
+//! - a thread that was woken from a condition records how long others held its mutex then ([`condition`]);
 //! - a starting thread records its handle, which a join names.
 //!
 //! Which of these ended a wait is decided when the trace is read.
@@ -52,10 +53,10 @@
 //! **Pipes, eventfds and socket pairs** of the process ([`channels`]): while a thread reads from one or polls it, a thread that
 //! writes records that before it does so, and while a thread writes, one that reads.
 //!
-//! **Not recorded.** Waits of Go, which makes system calls itself; functions inside the C library that wait or write without
 //! **Messages, semaphore sets and signals** ([`exchange`]): while a thread waits for one, a thread that sends, posts or signals
 //! records that before it does so.
 //!
+//! **Not recorded.** Waits of Go, which makes system calls itself; functions inside the C library that wait or write without
 //! these symbols (`fread`, `fwrite`); statically linked programs.
 
 // A panic would abort the program.
@@ -75,19 +76,20 @@ mod descriptors;
 #[cfg(not(test))]
 mod entry;
 mod events;
-mod futex;
 mod exchange;
+mod futex;
 mod gil;
 mod join;
+mod late_wakes;
 mod lock;
 mod objects;
 mod once;
 mod read_holds;
 mod semaphore;
-mod start;
-mod switches;
 #[cfg(not(test))]
 mod signals;
+mod start;
+mod switches;
 #[cfg(not(test))]
 mod waits;
 

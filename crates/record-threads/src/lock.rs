@@ -10,10 +10,12 @@ use core::ffi::{c_int, c_void};
 
 use libc::{clockid_t, timespec};
 use taskscope_event::models::wait::kind;
+use taskscope_record::clock;
 
 use crate::c_library::call;
 use crate::events::{self, C11, Codes, POSIX};
 use crate::gil;
+use crate::late_wakes;
 use crate::objects::{Object, Released, this_thread};
 use crate::read_holds;
 
@@ -132,8 +134,19 @@ pub fn before_release(kind: u32, lock: usize, thread: usize, caller: usize) {
     if let Some(object) = Object::find(lock)
         && let Released::Contended(taken_at) = object.release(thread)
     {
+        before_contended_release(object, (kind, lock), taken_at, caller);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn before_contended_release(object: &Object, (kind, lock): (u32, usize), taken_at: usize, caller: usize) {
+    // The threads that are woken now have not waited for it yet.
+    let woken = late_wakes::record(lock, object);
+    if object.has_waiting() && object.notes_release(clock::kernel_ns()) {
         events::hands_over(kind, lock, taken_at, caller);
     }
+    object.add_woken(woken);
 }
 
 /// This thread holds a mutex again, after it has waited for a condition.

@@ -18,23 +18,24 @@ pub const MAX_OBJECTS: usize = WAYS << BUCKETS_LOG2;
 #[repr(C, align(64))]
 pub struct Object {
     address: AtomicUsize,
-    /// Thread pointer of the holder; 0 without one.
+    /// The holder's [`thread::token`]; 0 without one.
     holder: AtomicUsize,
-    /// Return address of the call that took it.
+    /// Return address of the call that took it; of a condition the address of its waiting threads' mutex.
     site: AtomicUsize,
-    /// Number of acquisitions by the holder beyond the first.
+    /// Number of acquisitions by the holder beyond the first; of a condition the number of woken threads that do not have its mutex yet.
     depth: AtomicU32,
     waiting: AtomicU32,
-    /// Threads of a barrier; 0 if unknown.
+    /// Threads of a barrier, 0 if unknown; of a mutex those among the waiting threads that were woken from a condition.
     pub parties: AtomicU32,
-    /// Arrivals at a barrier so far.
+    /// Arrivals at a barrier so far; of a mutex the last recorded release, of a condition the last wake, nanoseconds of
+    /// `CLOCK_MONOTONIC`.
     pub arrivals: AtomicU64,
 }
 
 /// The holder of a lock, and the place of its acquisition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// Thread pointer.
+    /// [`thread::token`].
     pub holder: usize,
     /// Return address.
     pub site: usize,
@@ -71,7 +72,7 @@ pub fn prepare() {
 /// The calling thread as stored in marks; `None` if it is not recorded.
 #[inline(always)]
 pub fn this_thread() -> Option<usize> {
-    (thread::address() != 0).then(thread::pointer)
+    Some(thread::token()).filter(|token| *token != 0)
 }
 
 #[inline(always)]
@@ -109,6 +110,7 @@ impl Object {
             return;
         };
         object.holder.store(0, Relaxed);
+        object.site.store(0, Relaxed);
         object.depth.store(0, Relaxed);
         object.parties.store(0, Relaxed);
         object.arrivals.store(0, Relaxed);
@@ -155,6 +157,67 @@ impl Object {
         self.waiting.load(Relaxed) != 0
     }
 
+    /// Whether this thread has taken the lock.
+    pub fn is_held_by(&self, thread: usize) -> bool {
+        self.holder.load(Relaxed) == thread
+    }
+
+    /// A thread waits for this condition with this mutex.
+    pub fn set_mutex(&self, mutex: usize) {
+        if self.site.load(Relaxed) != mutex {
+            self.site.store(mutex, Relaxed);
+        }
+    }
+
+    /// The mutex of the threads that wait for this condition; 0 if unknown.
+    pub fn mutex(&self) -> usize {
+        self.site.load(Relaxed)
+    }
+
+    /// A thread wakes one thread that waits for this condition, or all of them, at a time. Returns how many more threads need its mutex.
+    pub fn wake(&self, all: bool, now: u64) -> u32 {
+        let waiting = self.waiting.load(Relaxed);
+        let woken = |woken: u32| (woken < waiting).then(|| if all { waiting } else { woken + 1 });
+        self.depth.fetch_update(Relaxed, Relaxed, woken).map_or(0, |before| {
+            self.arrivals.store(now, Relaxed);
+            if all { waiting - before } else { 1 }
+        })
+    }
+
+    /// The calling thread waits no longer for this condition, as it was woken, or not as far as it knows. Returns whether it was counted
+    /// as woken.
+    pub fn end_condition_wait(&self, is_woken: bool) -> bool {
+        let waiting = subtract(&self.waiting);
+        let woken = |woken: u32| woken.checked_sub(1).filter(|_| is_woken || woken > waiting);
+        self.depth.fetch_update(Relaxed, Relaxed, woken).is_ok()
+    }
+
+    /// So many threads that were woken from a condition wait for this mutex.
+    pub fn add_woken(&self, threads: u32) {
+        if threads > 0 {
+            self.parties.fetch_add(threads, Relaxed);
+            self.waiting.fetch_add(threads, SeqCst);
+        }
+    }
+
+    /// A thread that was woken from a condition has this mutex.
+    pub fn end_woken(&self) {
+        subtract(&self.parties);
+        subtract(&self.waiting);
+    }
+
+    /// Whether a release of this mutex, which others wait for, at a time is to be recorded: not each of many short holds in a row while only
+    /// threads wait for it that were woken from a condition and may have no CPU.
+    pub fn notes_release(&self, now: u64) -> bool {
+        const MIN_BETWEEN_NS: u64 = 20_000;
+        let are_all_woken = self.waiting.load(Relaxed) <= self.parties.load(Relaxed);
+        if are_all_woken && now.saturating_sub(self.arrivals.load(Relaxed)) < MIN_BETWEEN_NS {
+            return false;
+        }
+        self.arrivals.store(now, Relaxed);
+        true
+    }
+
     /// Counts the calling thread as waiting.
     pub fn begin_waiting(&self) {
         self.waiting.fetch_add(1, SeqCst);
@@ -173,12 +236,12 @@ pub fn subtract(count: &AtomicU32) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
     /// The process has one table: one test has it at a time, as one test fills it.
-    fn prepared() -> MutexGuard<'static, ()> {
+    pub(crate) fn prepared() -> MutexGuard<'static, ()> {
         static TABLE_USE: Mutex<()> = Mutex::new(());
         let only = TABLE_USE.lock().unwrap_or_else(PoisonError::into_inner);
         if TABLE.load(Relaxed).is_null() {
@@ -213,6 +276,35 @@ mod tests {
         lock.end_waiting();
         lock.take(8, 80);
         assert_eq!(lock.release(8), Released::Unseen);
+    }
+
+    #[test]
+    fn woken_threads_of_a_condition_are_counted_until_they_have_its_mutex() {
+        let _table = prepared();
+        let condition = Object::of(0x3000).unwrap();
+        (0..3).for_each(|_| condition.begin_waiting());
+        assert_eq!([condition.wake(false, 5), condition.wake(true, 6), condition.wake(true, 7)], [1, 2, 0]);
+        assert!(condition.end_condition_wait(true));
+        // The time of the second one was over when it was woken.
+        assert!(condition.end_condition_wait(false) && condition.end_condition_wait(true));
+        condition.begin_waiting();
+        assert!(!condition.end_condition_wait(false), "nobody has woken it");
+        condition.begin_waiting();
+        assert!(!condition.end_condition_wait(true), "nobody has been seen to wake it");
+    }
+
+    #[test]
+    fn releases_for_woken_threads_alone_are_noted_now_and_then() {
+        let _table = prepared();
+        let mutex = Object::of(0x4000).unwrap();
+        mutex.add_woken(2);
+        let noted = |times: [u64; 4]| times.map(|now| mutex.notes_release(now));
+        assert_eq!(noted([100_000, 101_000, 119_999, 120_000]), [true, false, false, true]);
+        mutex.begin_waiting();
+        assert_eq!(noted([120_001, 120_002, 120_003, 120_004]), [true; 4]);
+        mutex.end_waiting();
+        (0..2).for_each(|_| mutex.end_woken());
+        assert!(!mutex.has_waiting());
     }
 
     #[test]

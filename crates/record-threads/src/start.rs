@@ -28,5 +28,5 @@ fn thread_starts(routine: usize) {
     switches::begin();
     // SAFETY: no preconditions.
     let handle = unsafe { libc::pthread_self() };
-    events::starts(handle as usize, taskscope_record::thread::pointer(), routine);
+    events::starts(handle as usize, taskscope_record::thread::token(), routine);
 }

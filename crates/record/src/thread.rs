@@ -59,6 +59,8 @@ pub struct ThreadRecorder {
     forked_at: Option<u64>,
     /// Written by its thread at any time.
     pub(crate) open_call: OpenCall,
+    /// See [`token`].
+    token: usize,
 }
 
 /// Room for the events of one callback, per stream half of it.

@@ -124,6 +124,67 @@ static void *producer(void *unused)
 	return unused;
 }
 
+/* Signals, and keeps the mutex that the other thread needs. */
+static void *holds_on(void *unused)
+{
+	sleep_until_it_waits(1);
+	pthread_mutex_lock(&cache_mutex);
+	is_ready = 1;
+	pthread_cond_signal(&ready); /* signals and holds on */
+	nap(HELD);
+	pthread_mutex_unlock(&cache_mutex);
+	return unused;
+}
+
+/* One of two threads that are woken at once, and need the same mutex then. */
+static void one_of_two(int number)
+{
+	pthread_mutex_lock(&cache_mutex);
+	about_to_wait(number);
+	while (!is_ready)
+		pthread_cond_wait(&ready, &cache_mutex); /* waits in the herd */
+	nap(HELD);
+	pthread_mutex_unlock(&cache_mutex);
+}
+
+static void *rival(void *unused)
+{
+	one_of_two(2);
+	return unused;
+}
+
+static void *wakes_both(void *unused)
+{
+	sleep_until_it_waits(1);
+	sleep_until_it_waits(2);
+	pthread_mutex_lock(&cache_mutex);
+	is_ready = 1;
+	pthread_cond_broadcast(&ready); /* wakes the herd */
+	pthread_mutex_unlock(&cache_mutex);
+	return unused;
+}
+
+static pthread_key_t key;
+
+/* Works on after the routine of its thread. */
+static void destruct(void *unused)
+{
+	(void)unused;
+	sleep_until_it_waits(1);
+}
+
+static void *has_destructor(void *unused)
+{
+	pthread_setspecific(key, &key);
+	return unused;
+}
+
+static void *leak(void *unused)
+{
+	pthread_mutex_lock(&second_mutex); /* takes the mutex and ends */
+	return unused;
+}
+
 /* Signals for what nobody waits for. */
 static void *wrong_signaller(void *unused)
 {
@@ -277,6 +338,31 @@ int main(int count, char **arguments)
 	} else if (!strcmp(way, "wrong")) {
 		thread = start(wrong_signaller);
 		wait_ready();
+	} else if (!strcmp(way, "early")) {
+		thread = start(holds_on);
+		wait_ready();
+	} else if (!strcmp(way, "herd")) {
+		pthread_t other = start(rival);
+		thread = start(wakes_both);
+		one_of_two(1);
+		pthread_join(other, NULL);
+	} else if (!strcmp(way, "destructor")) {
+		pthread_key_create(&key, destruct);
+		thread = start(has_destructor);
+		about_to_wait(1);
+		pthread_join(thread, NULL); /* joins in the destructor */
+		thread = 0;
+	} else if (!strcmp(way, "leak")) {
+		pthread_join(start(leak), NULL);
+		thread = start(evict);
+		until_held(0);
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += HELD;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		if (pthread_mutex_timedlock(&second_mutex, &until) != ETIMEDOUT) /* waits for the leaked mutex */
+			return 3;
+		about_to_wait(1);
 	} else if (!strcmp(way, "barrier")) {
 		thread = start(late);
 		about_to_wait(1);

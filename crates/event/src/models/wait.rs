@@ -21,7 +21,9 @@
 //!   have done so. Times are before that of the event. `WAKES_ONE` and `WAKES_ALL` come before the calls that end waits for data or
 //!   room of pipes, eventfds and socket pairs of the process, for semaphores, messages and signals: data by the first call since the wait began that
 //!   ended no other, room by the last one.
-//! - `THREAD_STARTS` comes first on a thread. A join waits for the object that is the joined thread's `handle`.
+//! - A `WAITED` for a mutex within a wait for a condition is the end of that: the thread had been woken, and others held its mutex.
+//! - `THREAD_STARTS` comes first on a thread. Its `pointer` is the thread pointer with a count in the upper 16 bits, so that the holder of a
+//!   lock that has ended is not taken for a later thread at its address. A join waits for the object that is the joined thread's `handle`.
 //!
 //! Which event ended a wait depends on all events before it, so a part of a trace has the results of the whole in place of these
 //! events: `KNOWN_WAIT` on the waiting thread, for each wait that reaches into the part, before it the `KNOWN_HOLD`s of its lock.
@@ -108,8 +110,6 @@ pub mod kind {
 
     /// For the global interpreter lock of CPython; the object is its condition.
     pub const GIL: u32 = 35;
-
-    /// Whether waits of this kind are for sleep, a descriptor or another process: they are recorded when they are over.
     /// For a signal; the object is the sum of the waiting thread's handle and the signal's number, which is 0 if a handler runs. This and
     /// the following kinds are recorded as those from `SLEEP` on.
     pub const SIGNAL: u32 = 36;
@@ -120,6 +120,8 @@ pub mod kind {
     pub const MESSAGE_ROOM: u32 = 38;
     /// For a semaphore of a System V set; the object is the set's identifier, and above that the number of the semaphore.
     pub const SEMAPHORE_SET: u32 = 39;
+
+    /// Whether waits of this kind are for sleep, a descriptor, a signal, a queue or another process: they are recorded when they are over.
     pub const fn is_blocking(kind: u32) -> bool {
         matches!(kind, SLEEP..=FILE_LOCK | SIGNAL..=SEMAPHORE_SET)
     }

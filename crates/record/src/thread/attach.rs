@@ -2,7 +2,7 @@
 
 use core::cell::Cell;
 use core::ptr;
-use core::sync::atomic::{AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use taskscope_event::StreamFile;
 
@@ -182,9 +182,19 @@ impl ThreadRecorder {
             sink: None,
             forked_at: None,
             open_call: OpenCall::default(),
+            token: new_token(),
         }
     }
 }
+
+/// The thread pointer, and above it the number of recorders so far.
+fn new_token() -> usize {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    tls::thread_pointer() ^ COUNT.fetch_add(1, Relaxed) << POINTER_BITS
+}
+
+/// Bits of the addresses of user space.
+const POINTER_BITS: u32 = 48;
 
 impl ThreadRecorder {
     /// Writes the closing events, cuts the files, completes the metadata.
@@ -291,11 +301,39 @@ pub fn pointer() -> usize {
     tls::thread_pointer()
 }
 
+/// A number of the calling thread that no other one of the process has had, or not for long: its thread pointer alone is soon that of a
+/// new thread. 0 if it was never attached.
+#[inline(always)]
+pub fn token() -> usize {
+    let recorder = tls::get().cast::<ThreadRecorder>();
+    if recorder.is_null() {
+        return 0;
+    }
+    // SAFETY: as in `own_open_call`; dropping a recorder leaves numbers.
+    match unsafe { (*recorder).token } {
+        // In a forked child, which is not attached yet.
+        0 => pointer(),
+        token => token,
+    }
+}
+
+/// Rounds of the destructors of a thread's keys in which it records. The recorder's key is older than the program's, so its destructor comes
+/// first in a round: those of the program's keys are recorded if there is one more.
+const ROUNDS: usize = 1;
+
 /// Calls [`detach`] when this thread ends without having called it.
 pub(crate) fn call_detach_at_thread_end() {
+    request_end(1);
+}
+
+/// Has the calling thread's end called in the next round of the destructors of keys, as the round with this number.
+fn request_end(round: usize) {
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
-    extern "C" fn at_end(_: *mut libc::c_void) {
-        detach();
+    extern "C" fn at_end(round: *mut libc::c_void) {
+        match round as usize {
+            round if round <= ROUNDS => request_end(round + 1),
+            _ => detach(),
+        }
     }
     let key = KEY.get_or_init(|| {
         let mut key = 0;
@@ -305,7 +343,7 @@ pub(crate) fn call_detach_at_thread_end() {
     });
     if let Some(key) = key {
         // SAFETY: the key was created; any value but null requests the call.
-        unsafe { libc::pthread_setspecific(*key, ptr::dangling()) };
+        unsafe { libc::pthread_setspecific(*key, ptr::without_provenance(round)) };
     }
 }
 
@@ -368,4 +406,17 @@ pub(crate) unsafe fn close_from_outside(recorder: *mut ThreadRecorder, process: 
         }
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_at_one_address_have_different_tokens() {
+        let (first, second) = (new_token(), new_token());
+        assert_ne!(first, second);
+        let pointer_of = |token: usize| token & ((1 << POINTER_BITS) - 1);
+        assert_eq!(pointer_of(first), pointer_of(second));
+    }
 }

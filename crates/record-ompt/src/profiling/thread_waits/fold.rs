@@ -28,7 +28,7 @@ const MAX_OBJECTS: usize = 8192;
 /// Holds, and wakes, of an object.
 const MAX_HOLDS: usize = 256;
 const MAX_WAKES: usize = 4096;
-/// Threads that have ended, whose history is kept for those that join them later.
+/// Threads that have ended, whose history is kept for those that join them later, or wait for locks that they hold.
 const MAX_ENDED: usize = 256;
 
 /// A kind and an identity.
@@ -152,9 +152,8 @@ impl Fold {
             WaitEvent::Ends { outcome } => self.ends(thread, at, Outcome::of(outcome)),
             WaitEvent::HandsOver { kind, object, call } => {
                 self.threads.entry(thread).or_default().met(call);
-                if let Some(object) =
-                    self.objects.get_mut(&(kind, object)).filter(|object| object.waiting > 0)
-                {
+                // Threads that were woken from a condition record that they waited when they have the lock.
+                if let Some(object) = self.object((kind, object)) {
                     object.add(Hold { thread, call, end: at });
                 }
             }
@@ -162,6 +161,7 @@ impl Fold {
                 self.wakes(thread, at, (kind, object), call, threads)
             }
             WaitEvent::Waited { kind, outcome, is_of_others, object, call, time } => {
+                self.ends_for_mutex(thread, kind, time);
                 self.waited(thread, (kind, object), call, Outcome::of(outcome), is_of_others, time);
             }
             WaitEvent::Starts { handle, pointer, routine } => {
@@ -215,7 +215,20 @@ impl Fold {
         self.threads.entry(thread).or_default().met(call);
     }
 
+    /// A wait for a mutex within one for a condition is the end of that: it began with the wake.
+    fn ends_for_mutex(&mut self, thread: u32, of: u32, time: (u64, u64)) {
+        let open = self.threads.get(&thread).and_then(|own| own.open);
+        if of == kind::MUTEX && open.is_some_and(|open| open.of.0 == kind::CONDITION) {
+            self.ends_at(thread, time, Outcome::Done);
+        }
+    }
+
     fn ends(&mut self, thread: u32, at: u64, result: Outcome) {
+        self.ends_at(thread, (at, at), result);
+    }
+
+    /// A wait ends at the first time, or at its wake if that is later; it is `at` now.
+    fn ends_at(&mut self, thread: u32, (end, at): (u64, u64), result: Outcome) {
         let Some(open) = self.threads.get_mut(&thread).and_then(|own| own.open.take()) else { return };
         let at = at.max(open.start);
         let mut waker = None;
@@ -232,7 +245,9 @@ impl Fold {
         if open.of.0 == kind::JOIN && result == Outcome::Done {
             waker = self.joined(open.of.1, at);
         }
-        let time = (open.start, at);
+        // The clocks of two threads differ a little.
+        let end = if end < at { waker.map_or(end, |waker| end.max(waker.at)).max(open.start) } else { at };
+        let time = (open.start, end);
         self.settle(&Wait { thread, of: open.of, call: open.call, time, result, waker, is_of_others: false });
     }
 
@@ -362,17 +377,16 @@ impl Fold {
         own.ended = Some(at);
         self.cpus.end_thread(thread, at, sums, own.last_wait);
         self.ended_ns = self.ended_ns.saturating_add(at.saturating_sub(own.began));
-        let pointer = own.pointer;
-        if self.by_pointer.get(&pointer) == Some(&thread) {
-            self.by_pointer.remove(&pointer);
-        }
         self.ended.push_back(thread);
         if self.ended.len() > MAX_ENDED
             && let Some(oldest) = self.ended.pop_front()
             && let Some(own) = self.threads.remove(&oldest)
-            && self.by_handle.get(&own.handle) == Some(&oldest)
         {
-            self.by_handle.remove(&own.handle);
+            for (by, key) in [(&mut self.by_handle, own.handle), (&mut self.by_pointer, own.pointer)] {
+                if by.get(&key) == Some(&oldest) {
+                    by.remove(&key);
+                }
+            }
         }
     }
 

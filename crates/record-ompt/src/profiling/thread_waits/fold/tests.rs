@@ -87,6 +87,53 @@ fn a_wait_for_a_lock_is_cut_at_the_releases() {
     );
 }
 
+/// All are woken at 200. The first one has the mutex until 300, the second one until 400; at 420 the third one has it.
+#[test]
+fn threads_that_are_woken_at_once_wait_for_the_mutex_of_each_other() {
+    const CONDITION: u32 = kind::CONDITION;
+    let waited = |since: u64, at: u64, site: u64| WaitEvent::Waited {
+        kind: MUTEX,
+        outcome: outcome::DONE,
+        is_of_others: false,
+        object: LOCK,
+        call: call(site),
+        time: (since, at),
+    };
+    let events = [
+        (1, 100, begins(CONDITION, OTHER, 7)),
+        (2, 110, begins(CONDITION, OTHER, 8)),
+        (3, 120, begins(CONDITION, OTHER, 9)),
+        // Before the wake: no part of these waits.
+        (0, 150, hands_over(LOCK, 1)),
+        (0, 200, wakes(CONDITION, OTHER, 2, u32::MAX)),
+        (1, 210, ENDS),
+        (1, 300, hands_over(LOCK, 3)),
+        (2, 310, waited(199, 310, 8)),
+        (2, 310, ENDS),
+        (2, 400, hands_over(LOCK, 4)),
+        (3, 420, waited(199, 420, 9)),
+        (3, 420, ENDS),
+    ];
+    let free = (WaitEnd::Handover, 0, 0, 0, 0);
+    assert_eq!(parts_at(&events, 7, 500), [((WaitEnd::Ran, 2, 2, 0, 1), 100), (free, 10)]);
+    // The holder had been woken, and did not run yet.
+    let late = |site| (WaitEnd::Handover, site, site, 0, 1);
+    let of_second =
+        [((WaitEnd::Ran, 2, 2, 0, 1), 90), ((WaitEnd::Ran, 3, 3, 0, 1), 90), (free, 10), (late(3), 10)];
+    assert_eq!(parts_at(&events, 8, 500), of_second);
+    assert_eq!(
+        parts_at(&events, 9, 500),
+        [
+            ((WaitEnd::Ran, 2, 2, 0, 1), 80),
+            ((WaitEnd::Ran, 3, 3, 0, 1), 90),
+            ((WaitEnd::Ran, 4, 4, 0, 1), 90),
+            (free, 20),
+            (late(3), 10),
+            (late(4), 10),
+        ]
+    );
+}
+
 /// Thread 0 sleeps while it holds the first lock, for which thread 1 waits while it holds the second, for which thread 2 waits.
 #[test]
 fn a_chain_is_followed_to_the_sleep_at_its_end() {
@@ -231,9 +278,8 @@ fn threads_that_end_are_forgotten_in_the_end() {
         fold.take(thread, at + 5, slept(5, at, at + 5));
         fold.end_thread(thread, at + 8, None);
     }
-    assert!(
-        fold.threads.len() <= MAX_ENDED && fold.by_handle.len() <= MAX_ENDED && fold.by_pointer.is_empty()
-    );
+    let kept = [fold.threads.len(), fold.by_handle.len(), fold.by_pointer.len()];
+    assert!(kept.iter().all(|kept| *kept <= MAX_ENDED), "{kept:?}");
     let (rows, lived, _) = fold.rows_at(1_000_000);
     assert_eq!((rows.rows.len(), lived), (1, 80_000));
 }
