@@ -21,6 +21,7 @@ use crate::clock;
 use crate::fork_word::wiped_on_fork;
 use crate::nap::nap_for;
 use crate::os_thread::os_tid;
+use crate::thread_sums::state_of;
 
 /// Threads that are waited for; further ones are not.
 const MAX_THREADS: usize = 64;
@@ -129,39 +130,6 @@ impl Gate {
             }
         }
     }
-}
-
-/// The letter of a thread's state, from `/proc`, by system calls alone: the C library's functions are intercepted.
-fn state_of(thread: i32) -> Option<u8> {
-    const PATH: &[u8] = b"/proc/self/task/";
-    let mut path = [0u8; 48];
-    path[..PATH.len()].copy_from_slice(PATH);
-    let mut end = PATH.len();
-    let mut power = 1_000_000_000;
-    while power > 0 {
-        let digit = (thread / power % 10).unsigned_abs() as u8;
-        if thread >= power {
-            path[end] = b'0' + digit;
-            end += 1;
-        }
-        power /= 10;
-    }
-    path[end..end + 5].copy_from_slice(b"/stat");
-    let mut text = [0u8; 128];
-    // SAFETY: `path` ends with a zero byte; the kernel writes at most the length of `text`.
-    let length = unsafe {
-        let file =
-            libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
-        if file < 0 {
-            return None;
-        }
-        let length = libc::syscall(libc::SYS_read, file, text.as_mut_ptr(), text.len());
-        libc::syscall(libc::SYS_close, file);
-        usize::try_from(length).ok()?
-    };
-    // The state follows the name, which is in parentheses and may have some.
-    let name_end = text[..length].iter().rposition(|byte| *byte == b')')?;
-    text.get(name_end + 2).copied()
 }
 
 fn is_gone(thread: i32) -> bool {

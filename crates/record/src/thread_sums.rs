@@ -65,13 +65,18 @@ fn switches() -> Option<i64> {
 /// Whether a thread of this process runs, or could: it does not sleep, and is not stopped. `None` if that is unknown.
 /// Async-signal-safe.
 pub fn is_runnable(os_tid: i32) -> Option<bool> {
+    state_of(os_tid).map(|state| state == b'R')
+}
+
+/// The letter of a thread's state; `None` if it is unknown, or the thread is gone. Async-signal-safe.
+pub(crate) fn state_of(os_tid: i32) -> Option<u8> {
     let mut path = Text::new();
     path.push(b"/proc/self/task/");
     path.push_number(os_tid);
     path.push(b"/stat\0");
     let mut text = [0_u8; 96];
     let read = read_file(path.as_c_str()?, &mut text)?;
-    state_in(text.get(..read)?).map(|state| state == b'R')
+    state_in(text.get(..read)?)
 }
 
 /// The state in a thread's `stat`: behind its name in parentheses, which may have any character.
