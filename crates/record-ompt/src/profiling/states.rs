@@ -22,6 +22,11 @@ pub fn is_charged(state: State) -> bool {
     state.is_useful() || matches!(state, State::TargetWait | State::Communication | State::MpiStart)
 }
 
+/// Whether a thread in it waits for other threads of its process, or for work.
+pub fn waits_for_threads(state: State) -> bool {
+    is_mutex(state) || is_idle(state) || matches!(state.group(), Group::Sync) && !is_charged(state)
+}
+
 /// Nanoseconds by state.
 pub type Sums = [u64; STATES];
 

@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | barrier | until the last arrives, that one: what it did and waited for meanwhile (`recent`), else its path to the barrier; then the team's running tasks |
 //! | device construct | itself: the device works for it |
-//! | taskwait, taskgroup | the children that run when a part ends, in equal shares; else the one that ended last |
+//! | taskwait, taskgroup | the children that run when a part ends, in equal shares: those that wait themselves only if none works; else the one that ended last |
 //! | taskwait depend | the child that ended last; else those that run |
 //!
 //! Parts of a wait for tasks below two microseconds, other waits below one, and the unexplained rest are
@@ -21,6 +21,7 @@ use super::account::Account;
 use super::contexts::{self, ChargedPath};
 use super::locks::{Blame, MIN_WAIT_NS};
 use super::recent::{Recent, Span};
+use super::states::waits_for_threads;
 use super::teams::{self, Team};
 use super::workers::{self, Workers};
 
@@ -337,13 +338,23 @@ impl Wait {
     ) {
         let Some(workers) = workers.filter(|_| ns >= MIN_WAIT_NS) else { return };
         let is_mine = |context: u32| context != 0 && contexts::may_descend(context, self.context);
-        let (mut running, mut last) = (0, (0, 0));
-        for account in workers.accounts().filter(|account| !core::ptr::eq(*account, own)) {
+        let works = |account: &Account| account.state().is_some_and(|state| !waits_for_threads(state));
+        let others = || workers.accounts().filter(|account| !core::ptr::eq(*account, own));
+        let (mut running, mut working, mut last) = (0, 0, (0, 0));
+        for account in others() {
             let (runs, ended, ended_at) = account.tasks();
-            running += u64::from(is_mine(runs));
+            if is_mine(runs) {
+                running += 1;
+                working += u64::from(works(account));
+            }
             if ended_at > last.0 && (since..=until).contains(&ended_at) && is_mine(ended) {
                 last = (ended_at, ended);
             }
+        }
+        // A task that waits itself keeps nobody waiting while another one works.
+        let asks_for_work = working > 0;
+        if asks_for_work {
+            running = working;
         }
         if self.kind == Marker::TaskwaitDepend && last.1 != 0 {
             running = 0;
@@ -351,9 +362,9 @@ impl Wait {
         let mut left = ns;
         if running > 0 {
             // Tasks may have ended meanwhile: each remaining one gets its part.
-            for account in workers.accounts().filter(|account| !core::ptr::eq(*account, own)) {
+            for account in others() {
                 let runs = account.tasks().0;
-                if left > 0 && running > 0 && is_mine(runs) {
+                if left > 0 && running > 0 && is_mine(runs) && (works(account) || !asks_for_work) {
                     let part = left / running;
                     blame.push(Blame { place: Some((runs, 0)), ns: part });
                     (left, running) = (left - part, running - 1);
@@ -381,6 +392,7 @@ impl Wait {
 
 #[cfg(test)]
 mod tests {
+    use super::super::states::State;
     use super::*;
 
     #[test]
@@ -401,6 +413,33 @@ mod tests {
         // SAFETY: some have begun that are not over.
         unsafe { waits.forget_innermost() };
         assert_eq!(waits.depth(), NO_WAIT);
+    }
+
+    /// One thread works in task 5; in task 7 one waits for a lock, and in task 8 one waits for children.
+    #[test]
+    fn tasks_that_wait_are_charged_only_while_none_works() {
+        let workers = Workers::new(0);
+        let of = |task: u32, state: State| {
+            let account = workers.new_account(false);
+            account.switch(state, 0);
+            account.runs(task);
+            account
+        };
+        let own = of(0, State::Taskwait);
+        let busy = of(5, State::Task);
+        of(7, State::LockWait);
+        of(8, State::Taskwait);
+        let charged = || {
+            let wait = Waits::default().begun(Marker::Taskwait, 10, (0, 0));
+            let mut blame = Vec::new();
+            wait.charge_tasks(90_000, (10, 90_010), (Some(&workers), own), &mut blame);
+            blame.iter().map(|part| (part.place.unwrap().0, part.ns)).collect::<Vec<_>>()
+        };
+        assert_eq!(charged(), [(5, 90_000)]);
+        busy.switch(State::Communication, 0);
+        assert_eq!(charged(), [(5, 90_000)], "another rank works for it");
+        busy.switch(State::CriticalWait, 0);
+        assert_eq!(charged(), [(5, 30_000), (7, 30_000), (8, 30_000)]);
     }
 
     #[test]
