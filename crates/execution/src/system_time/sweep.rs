@@ -68,7 +68,7 @@ impl ProcessCounts {
 #[derive(Clone, Copy, Default)]
 struct CrowdCounts {
     cpus: u32,
-    /// Run code, or have code to run.
+    /// Run code, or could with a CPU.
     working: u32,
     /// Have a CPU.
     on_cpus: u32,
@@ -225,7 +225,8 @@ impl Sweep<'_> {
                 _ => {}
             }
             if let Some(crowd) = lane.crowd.map(|crowd| &mut self.crowds[crowd]) {
-                crowd.working += u32::from(doing == Doing::Works);
+                // One that sleeps in its own code leaves its CPU to others.
+                crowd.working += u32::from(doing == Doing::Works && !blocked);
                 crowd.waiting += u32::from(doing.is_wait());
                 let is_there = !matches!(doing, Doing::Absent | Doing::Elsewhere);
                 crowd.on_cpus += u32::from(is_there && !off && !blocked);

@@ -101,6 +101,17 @@ fn as_many_workers_lose_time_to_starvation_as_cpus_are_free() {
     assert_eq!(times(&execution, 3), [(Barrier, 100)]);
 }
 
+/// Three workers on two CPUs; the third one sleeps until 60 in code of the program, so a CPU is free for the one that waits.
+#[test]
+fn a_sleeping_worker_needs_no_cpu() {
+    let mut execution = run(2, &[&[(0, Task)], &[(0, Barrier)], &[(0, Serial)]]);
+    let asleep = OsTimes { blocked: vec![(0, 60)], ..OsTimes::default() };
+    execution.add_os_times(ThreadIndex(2), OsSource::Switches, asleep);
+    execution.attribute_system_time();
+    assert_eq!(times(&execution, 1), [(Barrier, 60), (Oversubscribed, 40)]);
+    assert_eq!(times(&execution, 2), [(State::Blocked, 60), (Serial, 40)]);
+}
+
 #[test]
 fn a_worker_not_yet_started_needs_no_free_cpu() {
     let work: &[(u64, State)] = &[(0, Task)];
