@@ -11,7 +11,8 @@ int main(void) {
             for (int i = 0; i < 300; i++) {
 #pragma omp critical
                 sum++;
-#pragma omp for schedule(dynamic, 4)
+/* LLVM's runtime divides other dynamic loops by stealing, and ended here by an assertion of its own, once (kmp_dispatch.cpp). */
+#pragma omp for schedule(monotonic : dynamic, 4)
                 for (int j = 0; j < 64; j++)
 #pragma omp atomic
                     sum++;
