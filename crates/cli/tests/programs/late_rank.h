@@ -15,8 +15,9 @@ static struct {
     uint64_t cpu_ns;
 } *waiting;
 
-/* CPU time, in the call, that the late rank leaves to the waiting one; a rank that sleeps in its call is left MAX_LATE_US. */
-enum { LATE_NS = 5000000, MAX_LATE_US = 1000000, LOOK_US = 1000 };
+/* CPU time, in the call, that the late rank leaves to the waiting one: a recorder that starts in the call needs more of it
+   before it reads the time of the call. A rank that sleeps in its call is left MAX_LATE_US. */
+enum { LATE_NS = 5000000, LATE_AT_START_NS = 100000000, MAX_LATE_US = 1000000, LOOK_US = 1000 };
 
 static void share_turns(void) {
     int file = open("turn", O_RDWR | O_CREAT, 0600);
@@ -33,7 +34,7 @@ static uint64_t cpu_time_of(pid_t process) {
 
 /* Called by both ranks right before a call: the one that is late resumes when the other one computes in it, which MPI libraries
    do while they wait. So much CPU time passes before the call on no machine, however busy. */
-static void late(int is_late) {
+static void late_by(int is_late, uint64_t late_ns) {
     static int rounds;
     rounds++;
     if (!is_late) {
@@ -43,5 +44,7 @@ static void late(int is_late) {
         return;
     }
     while (__atomic_load_n(&waiting->turn, __ATOMIC_ACQUIRE) < rounds) usleep(LOOK_US);
-    for (int us = 0; us < MAX_LATE_US && cpu_time_of(waiting->process) < waiting->cpu_ns + LATE_NS; us += LOOK_US) usleep(LOOK_US);
+    for (int us = 0; us < MAX_LATE_US && cpu_time_of(waiting->process) < waiting->cpu_ns + late_ns; us += LOOK_US) usleep(LOOK_US);
 }
+
+static void late(int is_late) { late_by(is_late, LATE_NS); }

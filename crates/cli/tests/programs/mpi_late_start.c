@@ -8,7 +8,7 @@ int main(int argc, char **argv)
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");
     if (!rank) rank = getenv("PMI_RANK");
     share_turns();
-    late(rank && atoi(rank) == 1);
+    late_by(rank && atoi(rank) == 1, LATE_AT_START_NS);
     MPI_Init(&argc, &argv);
     MPI_Finalize();
     return 0;
