@@ -13,8 +13,11 @@ await step('what is missing or doubtful is drawn, explained and told in words', 
   await four.page.goto(expected.doubtful);
   await ready(four.page);
   await settled(four.page);
-  const legend = await four.page.textContent('.legend');
-  for (const words of ['events lost', 'not known', 'had no CPU']) assert.ok(legend.includes(words), legend);
+  // The legend follows what is drawn, a moment later.
+  await eventually(async () => {
+    const legend = await four.page.textContent('.legend');
+    for (const words of ['events lost', 'not known', 'had no CPU']) assert.ok(legend.includes(words), legend);
+  });
   const canvas = await four.page.locator('canvas.timeline').boundingBox();
   const [LOST, UNCERTAIN, OFF_CPU] = [2, 4, 32];
   for (const [track, at, flag, words] of [
