@@ -77,13 +77,16 @@ static void member(void) {
 
 /* A thread ends while it holds a lock. */
 static void exited(void) {
+  static volatile int is_held;
 #pragma omp parallel num_threads(2)
   {
     if (omp_get_thread_num() == 1) {
       omp_set_lock(&locks[0]);
+      is_held = 1;
       pthread_exit(NULL);
     }
-    usleep(50000);
+    while (!is_held)
+      usleep(1000);
     omp_set_lock(&locks[0]);
   }
 }
