@@ -309,8 +309,9 @@ fn waiting_in_any_call_is_for_the_rank_that_is_late() {
                 assert!(late > 0 && late <= all, "{mpi:?} {kind} {call}: {late} of {all} ns, {rows:#?}");
             }
             let findings = report["findings"].as_array().unwrap();
-            let late = findings.iter().find(|finding| finding["cause"] == "mpi.late").unwrap();
-            assert_eq!(late["late_rank"], 1, "{mpi:?} {kind}");
+            // On a busy machine, rank 0 may be later still where it has no CPU.
+            let mut late = findings.iter().filter(|finding| finding["cause"] == "mpi.late");
+            assert!(late.any(|finding| finding["late_rank"] == 1), "{mpi:?} {kind}");
             let start = findings.iter().position(|finding| finding["cause"] == "mpi.start").unwrap();
             assert!(findings[start..].iter().all(|finding| finding["cause"] == "mpi.start"));
         }

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Records a job of this mode until its trace has a hang of so many waits, and ends it; the hang's finding.
+/// Records a job of this mode until its trace has a hang of so many waits, and ends it; the hang's finding. Two waits or more
+/// are a deadlock: on a busy machine, ranks are silent also before they come to it.
 fn hang_of(mpi: Mpi, here: &Path, program: &Path, mode: &str, waits: usize) -> Value {
     let trace = here.join(mode);
     let mut command = record(here);
@@ -27,7 +28,8 @@ fn hang_of(mpi: Mpi, here: &Path, program: &Path, mode: &str, waits: usize) -> V
             let first = report["findings"][0].take();
             // Meanwhile a rank may wait for another one to start.
             let is_meant = (first["hang"]["waits"][0]["call"] == "Init_thread") == (mode == "start");
-            if is_meant && first["hang"]["waits"].as_array().is_some_and(|all| all.len() >= waits) {
+            let is_whole = first["hang"]["waits"].as_array().is_some_and(|all| all.len() >= waits);
+            if is_meant && is_whole && (first["hang"]["deadlock"] == true) == (waits >= 2) {
                 found = first;
             }
         }
