@@ -51,6 +51,7 @@ pages! {
     python: "howto/python.md",
     containers: "howto/containers.md",
     remote: "howto/remote.md",
+    parts: "howto/parts.md",
     ci_gate: "howto/ci-gate.md",
     instrument: "howto/instrument.md",
     crashed: "howto/crashed.md",
