@@ -188,6 +188,17 @@ await step('the report has code by samples in the rows of threads, too', async (
   await page.mouse.move(canvas.x + x, canvas.y + y);
   await eventually(async () => assert.ok((await page.evaluate(() => document.querySelector('.timeline-host').title)).endsWith(`: ${sampled.bar.label}`)));
 });
+await step('a page of a part of samples alone names its threads, and says of their time what samples and the kernel know', async () => {
+  await page.goto(pathToFileURL(join(folder, 'sampled-part.html')).href);
+  await ready(page);
+  assert.deepEqual((await labels()).filter((label) => label !== 'counters'), [CODE_HEADER, 'thread 1', 'thread 2 mill']);
+  const captions = await page.locator('#tables caption').allTextContents();
+  assert.ok(captions.includes('Where the time of the threads went') && !captions.includes('Where the time of the workers went'), captions.join());
+  // 8.5 µs of the first thread: 0.5 without a CPU, 2.5 blocked.
+  const rows = await page.locator('#tables .table', { has: page.locator('caption', { hasText: 'Where the time of the threads went' }) }).locator('tbody tr').evaluateAll((list) => list.map((row) => [row.cells[0].textContent, Number(row.cells[1].dataset.value)]));
+  assert.deepEqual(rows, [['running', 5500], ['blocked', 2500], ['no CPU', 500]]);
+  assert.ok(!(await page.textContent('#tables')).includes('unknown'));
+});
 await step('the report has queues below their threads, too', async () => {
   await page.goto(pathToFileURL(join(folder, 'talking.html')).href);
   await ready(page);

@@ -59,6 +59,12 @@ impl Thread {
         self.role.map_or(self.kind.name(), RuntimeRole::name)
     }
 
+    /// Whether a timeline has a row of it: CPUs, threads with events, and selected ones that are there in a part of a run in which they
+    /// have no event, as a thread in one long task.
+    pub fn has_row(&self) -> bool {
+        self.kind == ThreadKind::Cpu || self.events > 0 || (self.selected && self.first != NO_TIME)
+    }
+
     pub(crate) fn new(process: ProcessIndex, tid: i64) -> Thread {
         Thread {
             process,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::fmt::Write;
 use taskscope_execution::devices::{Class, Devices, Queue};
 use taskscope_execution::lod::{Flags, Timeline};
-use taskscope_execution::{Execution, Group, State, ThreadIndex, ThreadKind};
+use taskscope_execution::{Execution, Group, State, ThreadIndex};
 
 /// Threads that are printed; of more, these are spread evenly over all.
 const LINES: usize = 64;
@@ -107,10 +107,7 @@ pub fn timeline_report(
     let (start, end) = range.unwrap_or_default();
     let mut all: Vec<ThreadIndex> = (0..execution.threads.len() as u32)
         .map(ThreadIndex)
-        .filter(|index| {
-            let thread = &execution.threads[index.index()];
-            thread.events > 0 || thread.kind == ThreadKind::Cpu
-        })
+        .filter(|index| execution.threads[index.index()].has_row())
         .collect();
     execution.sort_by_rank(&mut all);
     let shown: Vec<ThreadIndex> = all.iter().copied().step_by(all.len().div_ceil(LINES).max(1)).collect();

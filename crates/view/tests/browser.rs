@@ -168,7 +168,7 @@ fn the_report_and_the_viewer_show_the_library_s_answers() {
     write("long.html", html::report(&long));
     // A part of a run: of all threads but one no event is in it.
     let mut selected = small();
-    selected.threads[1..].iter_mut().for_each(|thread| thread.events = 0);
+    selected.threads[1..].iter_mut().for_each(|thread| (thread.events, thread.selected) = (0, false));
     let mut part = page_of(selected);
     part.report.part = Some("--where 'thread = 1000'".to_owned());
     write("part.html", html::report(&part));
@@ -316,6 +316,12 @@ fn rows_of_threads_have_their_queues_and_nested_sections_below() {
     let (sampled_page, viewer_of_samples) = viewer_of(sampled());
     std::fs::write(folder.path().join("sampled.html"), html::report(&sampled_page)).unwrap();
     let code = |at| sampled_page.sample_at(SampleView::Code, 0, at, None);
+    // A part in which no thread has an event.
+    let mut part = sampled();
+    part.threads[1].name = "mill".to_owned();
+    part.cut(4000, 12_500);
+    part.threads.iter_mut().for_each(|thread| thread.events = 0);
+    std::fs::write(folder.path().join("sampled-part.html"), html::report(&page_of(part))).unwrap();
     let root = folder.path().join("walker.trace");
     write_walker(&root);
     let walker = Arc::new(Page::analysed(Session::open(&root).unwrap()));

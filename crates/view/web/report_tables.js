@@ -55,6 +55,35 @@ function shortageWords(report) {
   return `Workers could run and had no CPU for ${share(shortage.own_ns + shortage.waiting_ns)} of the time${stopped}: ${share(shortage.own_ns)} lost, ${share(shortage.waiting_ns)} while they waited for others. ${share(shortage.others_ns)} more were lost by workers that waited until others got a CPU.`;
 }
 
+/** What the kernel did with threads: in the table of samples alone, in a split of a thread, in a row of call paths. @type {[string, string, (row: any) => number][]} */
+const SPLITS = [
+  ['running', 'running_ns', (row) => (row.time_ns || 0) - (row.blocked_ns || 0) - (row.out_of_cpu_ns || 0)], ['no CPU', 'no_cpu_ns', (row) => row.out_of_cpu_ns || 0],
+  ['blocked', 'blocked_ns', (row) => row.blocked_ns || 0], ['not known', 'unknown_ns', () => 0],
+];
+
+/**
+ * The time of all threads, if samples are all that is known of them: what the kernel recorded, and the function that most samples of it are in. Null
+ * if it recorded nothing.
+ * @param {any} report
+ * @param {(text: any) => Node | string} name
+ */
+function sampledTime(report, name) {
+  const splits = report.thread_splits || [];
+  const sum = (/** @type {string} */ key) => splits.reduce((sum, row) => sum + row[key], 0);
+  const total = sum('time_ns');
+  if (total === 0) return null;
+  const { unit, show } = unitOf(total);
+  const functions = ((report.call_paths && report.call_paths.bottom_up) || []).filter((row) => row.depth === 0);
+  const rows = SPLITS.map(([label, key, of]) => {
+    const most = functions.reduce((most, row) => (of(row) > (most ? of(most) : 0) ? row : most), null);
+    return { label, ns: sum(key), most: most && most.name };
+  }).filter((row) => row.ns > 0).sort((a, b) => b.ns - a.ns);
+  return table('Where the time of the threads went', [
+    { title: 'state', cell: (row) => row.label }, timeColumn(`thread-${unit}`, (row) => row.ns, show), { title: 'share', number: true, cell: (row) => formatPercent(row.ns, total) },
+    { title: '', cell: (row) => bar(row.ns / total, row.label) }, { title: 'most samples of it in', cell: (row) => (row.most ? name(row.most) : '–') },
+  ], rows);
+}
+
 /** @param {any} report @param {any} overview @param {any} theme */
 export function tables(report, overview, theme, name = nameOf) {
   const made = [];
@@ -63,12 +92,16 @@ export function tables(report, overview, theme, name = nameOf) {
   const colour = (wanted) => theme.state[overview.states.findIndex((state) => state.name === wanted)];
   const capacity = report.capacity_ns || 1;
   const { unit, show } = unitOf(capacity);
-  if ((report.causes || []).length) made.push(table('Where the time of the workers went', [
+  // Of samples alone no state is known, and which threads work is not known.
+  const isSampled = report.samples_alone;
+  const ofSamples = isSampled ? sampledTime(report, name) : null;
+  if (ofSamples) made.push(ofSamples);
+  if (!isSampled && (report.causes || []).length) made.push(table('Where the time of the workers went', [
     { title: 'state', cell: (row) => label(row.state) }, { title: 'place', cell: (row) => name(row.where) },
     timeColumn(`worker-${unit}`, (row) => row.ns, show), { title: 'of capacity', number: true, cell: (row) => formatPercent(row.ns, capacity) },
     { title: '', cell: (row) => bar(row.ns / capacity, label(row.state), colour(row.state)) },
   ], report.causes));
-  const shortage = shortageWords(report);
+  const shortage = isSampled ? '' : shortageWords(report);
   if (shortage) made.push(element('p', { class: 'note', id: 'no-cpu' }, shortage));
   if ((report.ranks || []).length) made.push(table('Ranks', [
     { title: 'rank', number: true, value: (row) => row.rank, cell: (row) => String(row.rank) }, { title: 'host', cell: (row) => name(row.host) }, { title: 'process', number: true, cell: (row) => String(row.pid) },
@@ -138,13 +171,13 @@ export function tables(report, overview, theme, name = nameOf) {
   if ((report.thread_states || []).length) made.push(table('Threads', [
     { title: 'thread', cell: (row) => row.kind === 'cpu' ? `CPU ${row.tid}` : `${row.pid} / ${row.tid}${row.name ? ` ${printable(row.name)}` : ''}${row.role ? ` (${row.role})` : row.worker || row.kind === 'unknown' ? '' : ` (${row.kind})`}` },
     { title: 'events', number: true, value: (row) => row.events, cell: (row) => formatCount(row.events) }, { title: 'lost', number: true, value: (row) => row.lost_events, cell: (row) => formatCount(row.lost_events) },
-    { title: 'useful', number: true, cell: (row) => formatPercent(useful(row), total(row)) },
+    ...(isSampled ? [] : [{ title: 'useful', number: true, cell: (row) => formatPercent(useful(row), total(row)) }]),
     ...(report.thread_states.some((row) => row.off_cpu !== 'unknown') ? [
       { title: 'running (kernel)', number: true, cell: (row) => (row.off_cpu === 'unknown' ? '' : formatPercent(Math.max(0, row.last_ns - row.first_ns - row.runnable_ns - row.blocked_ns), row.last_ns - row.first_ns)) },
       { title: 'no CPU (kernel)', number: true, cell: (row) => (row.off_cpu === 'unknown' ? '' : formatPercent(row.runnable_ns, row.last_ns - row.first_ns)) },
       { title: 'blocked (kernel)', number: true, cell: (row) => (row.off_cpu === 'unknown' ? '' : formatPercent(row.blocked_ns, row.last_ns - row.first_ns)) },
     ] : []),
-    { title: 'time by state', cell: (row) => stateBar(row.states, total(row), overview.states, theme) },
+    ...(isSampled ? [] : [{ title: 'time by state', cell: (row) => stateBar(row.states, total(row), overview.states, theme) }]),
   ], report.thread_states));
   if ((report.thread_splits || []).length) made.push(table('Threads by their scheduling and waits', [
     { title: 'thread', cell: (row) => name(row.label) }, timeColumn('time', (row) => row.time_ns, formatTime), timeColumn('running', (row) => row.running_ns, formatTime),

@@ -282,16 +282,17 @@ impl Page {
         self.execution.threads.len()
     }
 
-    /// All tracks with events.
+    /// All listed threads.
     pub fn all_tracks(&self) -> Vec<ThreadIndex> {
-        let threads = self.execution.threads.iter().enumerate().filter(|(_, t)| t.events > 0);
+        let threads = self.execution.threads.iter().enumerate();
+        let threads = threads.filter(|(_, t)| t.has_row() && t.kind != ThreadKind::Cpu);
         threads.map(|(index, _)| ThreadIndex(index as u32)).collect()
     }
 
-    /// All tracks that are listed: threads with events, and CPUs, which have time but no events; in the order of ranks.
+    /// All tracks that are listed, threads and CPUs, in the order of ranks.
     pub fn listed_tracks(&self) -> Vec<ThreadIndex> {
         let threads = self.execution.threads.iter().enumerate();
-        let listed = threads.filter(|(_, t)| t.events > 0 || t.kind == ThreadKind::Cpu);
+        let listed = threads.filter(|(_, t)| t.has_row());
         let mut listed: Vec<ThreadIndex> = listed.map(|(index, _)| ThreadIndex(index as u32)).collect();
         self.execution.sort_by_rank(&mut listed);
         listed
