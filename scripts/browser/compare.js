@@ -77,6 +77,30 @@ await step('call paths are as wide as their larger side, with the values of both
   assert.ok(Math.abs(of('gone')[2] / of('new')[2] - 1 / 2) < 0.01);
   assert.deepEqual(paths.totals, [1e9, 1.2e9]);
 });
+await step('by keyboard alone a table is sorted, a part is framed and left, a path is enlarged, and the focus stays near', async () => {
+  const focused = () => page.evaluate(() => [document.activeElement?.tagName, document.activeElement?.closest('[id]')?.id, document.activeElement?.className]);
+  const press = async (/** @type {string} */ selector, key = 'Enter') => { await page.locator(selector).first().focus(); await page.keyboard.press(key); };
+  await press('#causes thead button.sort');
+  assert.equal(await page.locator('#causes thead th').first().getAttribute('aria-sort'), 'ascending');
+  assert.equal((await focused())[2], 'sort');
+  // A part is shown where it is; from there the keys of the timeline go on, and the button before it leads back.
+  await press('#timelines button.link');
+  assert.deepEqual(await focused(), ['CANVAS', 'timeline-before', 'timeline']);
+  assert.ok(await shown('before.span < before.length'));
+  await press('#whole');
+  assert.ok(await shown('before.span >= before.length'));
+  const bars = page.locator('.difference .frame');
+  const name = await bars.nth(1).getAttribute('title');
+  await bars.nth(1).focus();
+  await page.keyboard.press('Enter');
+  const now = await page.evaluate(() => [document.activeElement?.getAttribute('title'), /** @type {HTMLElement} */ (document.activeElement).style.width]);
+  assert.deepEqual(now, [name, '100%']);
+  await page.keyboard.press('Shift+Tab');
+  await page.keyboard.press('Enter');
+  assert.ok((await page.evaluate(() => document.activeElement?.getAttribute('title')))?.startsWith('all: '));
+  for (let i = 0; i < 2; i++) await press('#theme');
+  assert.equal((await focused())[1], 'theme', 'other colours take no focus away');
+});
 await step('nothing is asked for by the file, and nothing is wrong', async () => {
   assert.deepEqual(one.problems, []);
   assert.deepEqual(one.requests.filter((url) => !url.startsWith('file:') && !url.startsWith('blob:')), []);
@@ -111,6 +135,20 @@ await step('a history has a line of each number, and names the runs at which it 
   const box = await chart.boundingBox();
   await page.mouse.move(box.x + box.width - 20, box.y + 60);
   await eventually(async () => assert.ok((await chart.getAttribute('title'))?.startsWith('11.trace'), await chart.getAttribute('title')));
+  // The same numbers by keyboard, and a table is sorted by it.
+  await chart.focus();
+  for (const [key, run] of [['Home', 0], ['ArrowLeft', 0], ['ArrowRight', 1], ['End', 11]]) {
+    await page.keyboard.press(/** @type {string} */ (key));
+    const words = await chart.getAttribute('aria-valuetext');
+    assert.ok(words?.startsWith(`${run}.trace`), `${key}: ${words}`);
+    assert.equal(await page.textContent('#numbers figure p'), words);
+  }
+  await page.locator('#runs thead button.sort').first().focus();
+  await page.keyboard.press('Enter');
+  assert.equal(await page.textContent('#runs tbody tr th'), '12');
+  await page.focus('#theme');
+  await page.keyboard.press('Enter');
+  assert.equal(await page.evaluate(() => document.activeElement?.id), 'theme');
   assert.deepEqual(one.problems, []);
 });
 await one.close();

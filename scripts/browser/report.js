@@ -401,6 +401,35 @@ await step('the largest findings are cards with share and advice, and show me fr
   assert.deepEqual([seen.from, seen.to], [0, await one.page.evaluate(() => window.taskscope.timeline.length)]);
   assert.equal(await one.page.isHidden('#framed'), true);
 });
+await step('by keyboard alone a finding is framed, and Escape leads back to it', async () => {
+  const at = () => one.page.evaluate(() => [document.activeElement?.getAttribute('aria-label') || document.activeElement?.textContent, Boolean(document.activeElement?.closest('#framed'))]);
+  const instances = await one.page.evaluate(() => window.taskscope.timeline.overview.instance_sections);
+  await one.page.locator('.cards button.show').first().focus();
+  const [opener] = await at();
+  await one.page.keyboard.press('Enter');
+  assert.deepEqual(await at(), [`next: ${instances[1].finding}`, true]);
+  await one.page.keyboard.press('Enter');
+  assert.equal((await at())[1], true, 'the next finding keeps the focus');
+  assert.equal(await one.page.evaluate(() => window.taskscope.timeline.selection.from), instances[1].start);
+  await one.page.keyboard.press('Escape');
+  assert.deepEqual(await at(), [opener, false]);
+  assert.equal(await one.page.isHidden('#framed'), true);
+  // What is selected can also be left at the timeline.
+  await one.page.keyboard.press('Enter');
+  await one.page.focus('#overview canvas.timeline');
+  await one.page.keyboard.press('Escape');
+  assert.equal(await one.page.isHidden('#framed'), true);
+  await one.page.evaluate(() => window.taskscope.timeline.show(0, window.taskscope.timeline.length));
+  // A bar of call paths keeps the focus, and the bars above it lead back.
+  const bars = one.page.locator('#call-paths .frame');
+  await bars.nth(1).focus();
+  const [name] = await at();
+  await one.page.keyboard.press('Enter');
+  assert.deepEqual([await at(), await one.page.evaluate(() => document.activeElement.style.width)], [[name, false], '100%']);
+  await one.page.keyboard.press('Shift+Tab');
+  await one.page.keyboard.press('Enter');
+  assert.ok((await at())[0].startsWith('all: '));
+});
 await step('on paper it is light, narrow and without buttons, and afterwards as before', async () => {
   const look = () => one.page.evaluate(() => ({
     theme: document.documentElement.dataset.theme, dark: getComputedStyle(document.body).backgroundColor === 'rgb(20, 23, 26)',

@@ -1,6 +1,6 @@
 // Charts of the report: legend, stacked states over time, histograms, small timelines, flame graph.
 
-import { colourAs, element, sharpCanvas } from './elements.js';
+import { colourAs, element, replaceButtons, sharpCanvas } from './elements.js';
 import { ABSENT, BLANK, cssColour } from './palette.js';
 import { formatCount, formatNumberOf, formatPercent, formatPoint, formatTime, fitText } from './format.js';
 import { isPrinting } from './paper.js';
@@ -243,7 +243,7 @@ export function icicle(paths, bottomUp, format, kept) {
     callers.forEach((node) => place(node, 0, 1));
     placeBelow(focus, 0, 1);
     host.style.height = `${(isPrinting() ? Math.min(deepest + 1, DEPTH_ON_PAPER) : deepest + 1) * BAR_HEIGHT}px`;
-    host.replaceChildren(...made);
+    replaceButtons(host, made, made[focus.depth]);
   };
   let chosen = root;
   for (const name of kept.path) chosen = chosen.below.get(name) || chosen;

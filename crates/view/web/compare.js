@@ -6,7 +6,7 @@ import { AlignedStrip, alignedPoints, alignedTime, growthOf, growthWords, partWo
 import { legend } from './charts.js';
 import { flameDifference, flameLegend } from './flame_difference.js';
 import { makeTheme } from './palette.js';
-import { isPrinting, onPaper } from './paper.js';
+import { isPrinting, keepingFocus, onPaper } from './paper.js';
 import { leadingWords, saveButton } from './report.js';
 import { shortLines } from './details.js';
 import { EmbeddedSource, ServerSource, readJson } from './source.js';
@@ -244,7 +244,7 @@ function showComparison(page, comparison, sides, json) {
   const ofGroup = (group) => difference.rows.filter((row) => row.group === group);
   /** @type {{two: TwoTimelines | null, timeline: TimelineView | null}} */
   const shown = { two: null, timeline: null };
-  const build = () => {
+  const build = keepingFocus(page, () => {
     const dark = root.dataset.theme ? root.dataset.theme === 'dark' : media.matches;
     const had = shown.two;
     const two = sides && new TwoTimelines(comparison, sides, dark);
@@ -261,7 +261,7 @@ function showComparison(page, comparison, sides, json) {
     const timelines = two && part('timelines', 'Timelines', legend(sides[0].overview.states, (name) => sides.some((side) => occursIn(side.overview, name)), theme, () => false),
       element('p', {}, modes, ' ', element('button', { type: 'button', id: 'whole', onclick: () => { two.mode = 'scale'; /** @type {HTMLSelectElement} */ (modes).value = 'scale'; two.show(0, Math.max(...two.lengths)); } }, 'whole runs')),
       caption(0), two.hosts[0], two.parts.length ? two.strip.canvas : '', caption(1), two.hosts[1], two.said, element('p', { class: 'note' }, alignmentWords(comparison.alignment)),
-      regionsTable(comparison.alignment), comparison.alignment.parts.length ? partsTable(comparison.alignment, (row) => { two.strip.frame(row); two.hosts[0].scrollIntoView({ block: 'center' }); }) : null);
+      regionsTable(comparison.alignment), comparison.alignment.parts.length ? partsTable(comparison.alignment, (row) => { two.strip.frame(row); two.hosts[0].scrollIntoView({ block: 'center' }); two.timelines[0].canvas.focus({ preventScroll: true }); }) : null);
     const { paths } = comparison;
     const size = paths && ['samples', 'tasks'].includes(paths.column) ? formatCount : formatTime;
     const flames = paths && part('call-paths', 'Call paths', element('p', { class: 'note' }, `${paths.column.replace(/_ns$/, '').replaceAll('_', ' ')} by call path: ${size(paths.totals[0])} before, ${size(paths.totals[1])} after. A bar is as wide as its larger side; its callees are below it. Select a bar to enlarge it, a bar above it to return.`,
@@ -287,7 +287,7 @@ function showComparison(page, comparison, sides, json) {
     }
     shown.two = two;
     shown.timeline = two && two.timelines[0];
-  };
+  });
   build();
   media.addEventListener('change', build);
   onPaper(build, build);

@@ -102,3 +102,10 @@ export function sharpCanvas(width, height, label) {
   context.scale(ratio, ratio);
   return { canvas, context };
 }
+
+/** Puts other buttons into a place; if the focus was in it, it goes to one of them. @param {HTMLElement} host @param {HTMLElement[]} made @param {HTMLElement | undefined} focused */
+export function replaceButtons(host, made, focused) {
+  const hadFocus = host.contains(document.activeElement);
+  host.replaceChildren(...made);
+  if (hadFocus) focused?.focus({ preventScroll: true });
+}

@@ -37,7 +37,7 @@ const CARD = 400;
  * @param {any} overview
  * @param {any} theme
  * @param {number} width
- * @param {((instance: any, finding: any) => void) | null} onShow brings an instance into sight; null without a timeline
+ * @param {((instance: any, finding: any, from: HTMLElement) => void) | null} onShow brings an instance into sight; null without a timeline
  */
 export function findings(report, overview, theme, width, onShow) {
   const base = report.findings_base_ns;
@@ -50,7 +50,7 @@ export function findings(report, overview, theme, width, onShow) {
   const instanceOf = (finding) => (overview.instance_sections || []).find((row) => row.finding === finding.id);
   const showMe = (finding) => {
     const instance = instanceOf(finding);
-    return instance && onShow && !isPrinting() ? element('button', { type: 'button', class: 'show', 'aria-label': `Show ${finding.id} in the overview`, onclick: () => onShow(instance, finding) }, 'show me') : null;
+    return instance && onShow && !isPrinting() ? element('button', { type: 'button', class: 'show', 'aria-label': `Show ${finding.id} in the overview`, onclick: (event) => onShow(instance, finding, event.currentTarget) }, 'show me') : null;
   };
   const amount = (finding) => element('span', {}, element('strong', {}, formatPercent(finding.ns, base)), whole, ' · ', number(`findings.${all.indexOf(finding)}.ns`, finding.ns, show), ` ${owner}${unit} · confidence ${finding.confidence}`);
   const title = (finding) => element('h3', {}, element('span', { class: 'id' }, finding.id), ' ', fitText(finding.text, 400));

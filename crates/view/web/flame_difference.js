@@ -1,6 +1,6 @@
 // The call paths of two runs as one flame graph: as wide as the larger side, coloured by the change.
 
-import { element } from './elements.js';
+import { element, replaceButtons } from './elements.js';
 import { fitText } from './format.js';
 import { isPrinting } from './paper.js';
 
@@ -94,10 +94,12 @@ export function flameDifference(paths, format) {
         at += room;
       }
     };
-    for (let node = focus.above; node; node = node.above) place(node, 0, 1);
+    const callers = [];
+    for (let node = focus.above; node; node = node.above) callers.unshift(node);
+    callers.forEach((node) => place(node, 0, 1));
     placeBelow(focus, 0, 1);
     host.style.height = `${(isPrinting() ? Math.min(deepest + 1, ROWS_ON_PAPER_OF_FLAMES) : deepest + 1) * FRAME_HEIGHT}px`;
-    host.replaceChildren(...made);
+    replaceButtons(host, made, made[focus.depth]);
   };
   show(root);
   return host;

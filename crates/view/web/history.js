@@ -3,7 +3,7 @@
 import { element, nameOf, part, sharpCanvas } from './elements.js';
 import { formatCount, formatDate, formatNumberOf, formatTime, fitText } from './format.js';
 import { cssColour, makeTheme, orderedColour } from './palette.js';
-import { onPaper } from './paper.js';
+import { isPrinting, keepingFocus, onPaper } from './paper.js';
 import { saveButton } from './report.js';
 import { table } from './table.js';
 import { readJson } from './source.js';
@@ -101,16 +101,39 @@ function linesChart(history, rows, colours, theme, width, title) {
   context.fillText(fitText(history.runs[0].name, 40), LEFT_ROOM, CHART + 14);
   context.textAlign = 'right';
   if (count > 1) context.fillText(fitText(history.runs[count - 1].name, 40), width - 8, CHART + 14);
+  const wordsOfRun = (/** @type {number} */ run) => [runWords(history, run), ...rows.map((row) => `${row.label}: ${row.values[run] === null ? '–' : show(/** @type {number} */ (row.values[run]))}`)];
   canvas.addEventListener('pointermove', (event) => {
     const run = Math.max(0, Math.min(count - 1, Math.floor(((event.offsetX - LEFT_ROOM) / (width - LEFT_ROOM - 12)) * count)));
-    canvas.title = [runWords(history, run), ...rows.map((row) => `${row.label}: ${row.values[run] === null ? '–' : show(/** @type {number} */ (row.values[run]))}`)].join('\n');
+    canvas.title = wordsOfRun(run).join('\n');
   });
+  // The same by keys: of the run that was gone to last.
+  const said = element('p', { class: 'note', hidden: true });
+  let at = count - 1;
+  /** @param {number} run */
+  const goTo = (run) => {
+    at = Math.max(0, Math.min(count - 1, run));
+    const words = wordsOfRun(at).join('; ');
+    for (const [name, value] of Object.entries({ 'aria-valuenow': at + 1, 'aria-valuetext': words })) canvas.setAttribute(name, String(value));
+    said.textContent = words;
+  };
+  if (!isPrinting()) {
+    for (const [name, value] of Object.entries({ role: 'slider', tabindex: 0, 'aria-valuemin': 1, 'aria-valuemax': count })) canvas.setAttribute(name, String(value));
+    goTo(at);
+    canvas.addEventListener('keydown', (event) => {
+      /** @type {{[key: string]: number}} */
+      const places = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: count - 1 };
+      if (!(event.key in places) || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      said.hidden = false;
+      goTo(places[event.key]);
+    });
+  }
   const names = rows.map((row, i) => {
     const swatch = element('span', { class: 'swatch' });
     swatch.style.background = colours[i];
     return element('li', {}, swatch, fitText(row.label, 80));
   });
-  return element('figure', { class: 'chart' }, element('figcaption', {}, title), canvas, rows.length > 1 ? element('ul', { class: 'legend', 'aria-label': title }, ...names) : '');
+  return element('figure', { class: 'chart' }, element('figcaption', {}, title), canvas, said, rows.length > 1 ? element('ul', { class: 'legend', 'aria-label': title }, ...names) : '');
 }
 
 /**
@@ -123,7 +146,7 @@ export function showHistory(page, json) {
   const media = matchMedia('(prefers-color-scheme: dark)');
   const root = document.documentElement;
   const ofGroup = (/** @type {string} */ group) => history.series.filter((row) => row.group === group);
-  const build = () => {
+  const build = keepingFocus(page, () => {
     const dark = root.dataset.theme ? root.dataset.theme === 'dark' : media.matches;
     const theme = makeTheme(dark, []);
     const width = Math.max(300, Math.min(1200, page.clientWidth - 32));
@@ -157,7 +180,7 @@ export function showHistory(page, json) {
     } }, dark ? 'light' : 'dark');
     page.replaceChildren(element('header', {}, element('h1', {}, 'taskscope history'), element('nav', { 'aria-label': 'Parts' }, ...[['changes', 'Changes'], ['numbers', 'Numbers'], ['runs', 'Runs'], ['how', 'How']].map(([id, title]) => element('a', { href: `#${id}` }, title))), toggle),
       element('p', { class: 'verdict' }, fitText(history.verdict, 600)), ...parts);
-  };
+  });
   build();
   media.addEventListener('change', build);
   onPaper(build, build);

@@ -8,6 +8,28 @@ export function isPrinting() {
   return document.documentElement.dataset.printing !== undefined;
 }
 
+/** What the focus comes to, in the order of the page. @param {HTMLElement} page */
+const stopsOf = (page) => /** @type {HTMLElement[]} */ ([...page.querySelectorAll('a[href], button, input, select, summary, [tabindex="0"]')]);
+
+/**
+ * What builds a page anew and leaves the focus where it was. Paper has fewer places for it: it comes back with the screen.
+ * @param {HTMLElement} page
+ * @param {() => void} build
+ */
+export function keepingFocus(page, build) {
+  /** @type {number | undefined} */
+  let before;
+  return () => {
+    const focused = stopsOf(page).indexOf(/** @type {HTMLElement} */ (document.activeElement));
+    build();
+    if (isPrinting()) before = before ?? focused;
+    else {
+      stopsOf(page)[before ?? focused]?.focus({ preventScroll: true });
+      before = undefined;
+    }
+  };
+}
+
 /**
  * Turns the page light before it is printed and calls `begin`; calls `end` when it is as before.
  * @param {() => void} begin

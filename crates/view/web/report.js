@@ -5,7 +5,7 @@ import { formatCount, formatDate, formatNumberOf, formatPercent, formatPoint, fo
 import { icicle, legend, stackChart } from './charts.js';
 import { SURROUNDINGS, findings, nextInstance } from './findings.js';
 import { cssColour, makeTheme, orderedColour } from './palette.js';
-import { isPrinting, onPaper } from './paper.js';
+import { isPrinting, keepingFocus, onPaper } from './paper.js';
 import { factsOfQueues } from './device_tables.js';
 import { communicationMatrix } from './matrix.js';
 import { tables, waitsTable } from './report_tables.js';
@@ -263,15 +263,17 @@ export function leadingWords(source, overview, row, at) {
 }
 
 /**
- * Brings the worst instance of a finding into sight, says what is seen, and offers the next finding.
+ * Brings the worst instance of a finding into sight, says what is seen, and offers the next finding. The focus goes there; Escape leads back to where
+ * it came from.
  * @param {TimelineView} timeline
  * @param {HTMLElement} framed receives the words
  * @param {any} report
  * @param {any} overview
  * @param {any} instance
  * @param {any} finding
+ * @param {HTMLElement} from
  */
-function frame(timeline, framed, report, overview, instance, finding) {
+function frame(timeline, framed, report, overview, instance, finding, from) {
   const { start, end } = instance, [track] = instance.tracks;
   timeline.show(start - (end - start) * SURROUNDINGS, end + (end - start) * SURROUNDINGS);
   timeline.select(start, end);
@@ -285,16 +287,19 @@ function frame(timeline, framed, report, overview, instance, finding) {
   const others = overview.instance_sections.filter((other) => report.findings.some((known) => known.id === other.finding));
   const next = nextInstance(others, instance);
   const nextFinding = next && report.findings.find((known) => known.id === next.finding);
-  const whole = element('button', { type: 'button', onclick: () => {
+  const leave = (/** @type {HTMLElement} */ to) => {
     timeline.clearSelection();
     timeline.show(0, timeline.length);
     framed.hidden = true;
-    timeline.canvas.focus();
-  } }, 'whole run');
+    to.focus();
+  };
+  const whole = element('button', { type: 'button', onclick: () => leave(timeline.canvas) }, 'whole run');
+  framed.onkeydown = (event) => { if (event.key === 'Escape') leave(from.isConnected ? from : timeline.canvas); };
   framed.hidden = false;
   framed.replaceChildren(element('strong', {}, finding.id), ` ${fitText(finding.text, 300)}. Selected: its worst instance, ${formatTime(end - start)} at ${formatPoint(start, (end - start) / 100)}, ${trackLabel(track)}${row ? '' : ', which is omitted here'}. `,
-    !next ? '' : element('button', { type: 'button', onclick: () => frame(timeline, framed, report, overview, next, nextFinding) }, `next: ${next.finding}`), ' ', whole);
+    !next ? '' : element('button', { type: 'button', onclick: () => frame(timeline, framed, report, overview, next, nextFinding, from) }, `next: ${next.finding}`), ' ', whole);
   framed.scrollIntoView({ block: 'start' });
+  framed.querySelector('button')?.focus({ preventScroll: true });
 }
 
 /**
@@ -309,14 +314,9 @@ export function showReport(page, report, overview, source, json) {
   const media = matchMedia('(prefers-color-scheme: dark)');
   /** @type {any} */
   const shown = { timeline: null, csvOf };
-  /** Which stop had the focus before the page was printed. @type {number | undefined} */
-  let printed;
   const root = document.documentElement;
   const live = element('p', { id: 'live', 'aria-live': 'polite', class: 'hidden' });
-  const stops = () => /** @type {HTMLElement[]} */ ([...page.querySelectorAll('a[href], button, input, [tabindex="0"]')]);
-  const build = () => {
-    // Who came by keyboard stays where the focus was.
-    const focused = stops().indexOf(/** @type {HTMLElement} */ (document.activeElement));
+  const build = keepingFocus(page, () => {
     const dark = root.dataset.theme ? root.dataset.theme === 'dark' : media.matches;
     const theme = makeTheme(dark, overview.states);
     const width = Math.max(300, Math.min(1600, page.clientWidth - 8));
@@ -331,7 +331,7 @@ export function showReport(page, report, overview, source, json) {
         rows.left_out_tracks ? `Omitted here: ${formatNumberOf(rows.left_out_tracks, 'thread')}. ` : '', 'For every detail: ', element('code', {}, `taskscope view ${report.trace ? shellWord(String(report.trace)) : 'TRACE'}`)));
     const menu = [['what', 'What ran'], ['efficiency', 'Efficiency'], ['findings', 'Findings'], ['overview', 'Overview'], ['tables', 'Tables'], ['communication', 'Communication'], ['call-paths', 'Call paths'], ['breakdown', 'Breakdown'], ['critical-path', 'Critical path'], ['how', 'How']];
     const sections = [
-      whatRan(report, overview), efficiencyTree(report), findings(report, overview, theme, width, (instance, finding) => frame(shown.timeline, framed, report, overview, instance, finding)), overviewPart, tables(report, overview, theme), matrixPart(overview.matrix),
+      whatRan(report, overview), efficiencyTree(report), findings(report, overview, theme, width, (instance, finding, from) => frame(shown.timeline, framed, report, overview, instance, finding, from)), overviewPart, tables(report, overview, theme), matrixPart(overview.matrix),
       callPaths(report), !report.capacity_ns || report.samples_alone ? null : part('breakdown', 'Breakdown over time', stackChart(overview.stack, overview.states, theme, width, overview.length_ns)),
       criticalPath(overview.critical_path, theme), howComputed(report, overview, json),
     ].filter((made) => made !== null);
@@ -348,6 +348,8 @@ export function showReport(page, report, overview, source, json) {
       onHover: (row, at) => { host.title = `${row.label} ${wordsOf(row, at)}`; },
       onWords: (row, { words, start, end }) => { host.title = `${row.label} at ${formatPoint(start, shown.timeline.nsPerPixel)}: ${words} (in ${formatTime(end - start)})`; },
       onLeave: () => { host.title = ''; },
+      // Words on what is selected go with the selection.
+      onSelect: (range) => { if (!range) framed.hidden = true; },
       // The row shows what is at the cursor: nothing opens here.
       onSay: (text, row) => {
         const { cursor, from, span } = shown.timeline;
@@ -368,13 +370,7 @@ export function showReport(page, report, overview, source, json) {
       host.replaceChildren(...pictures);
       if (left) host.append(element('p', { class: 'note' }, `Not printed: ${formatNumberOf(left, 'more row')}.`));
     }
-    // Paper has fewer stops; the focus comes back with the screen.
-    if (isPrinting()) printed = printed ?? focused;
-    else {
-      stops()[printed ?? focused]?.focus({ preventScroll: true });
-      printed = undefined;
-    }
-  };
+  });
   build();
   media.addEventListener('change', build);
   onPaper(build, build);
