@@ -267,7 +267,7 @@ lint: lint-web
 	@$(cargo) clippy --workspace --all-targets -- -D warnings
 	@RUSTDOCFLAGS="-D warnings -A rustdoc::private_intra_doc_links" $(cargo) doc --workspace --no-deps --document-private-items
 
-# Accessibility of the report and of the viewer in each of its states (axe-core).
+# Accessibility of the report, the viewer, comparisons and the history in each of their states (axe-core).
 .PHONY: test-axe
 test-axe:
 	@scripts/test-axe $(TRACE) $(AFTER)

@@ -23,6 +23,30 @@ const VIEWER = [
   ['the address', 'await window.taskscope.copyLink();'],
 ];
 
+/** Shows one more row than a table shows at first, sorts it, filters it. */
+const TABLES = [
+  ['all rows', 'document.querySelectorAll("button.more:not([hidden])").forEach((more) => more.click());'],
+  ['sorted tables', 'document.querySelectorAll("thead button.sort").forEach((title) => title.click());'],
+  ['filtered tables', 'document.querySelectorAll(".tools input").forEach((filter) => { filter.value = "nothing has this name"; filter.dispatchEvent(new Event("input")); });'],
+];
+/** States of pages in one file, by their titles. @type {{[title: string]: [string, string][]}} */
+const FILES = {
+  'taskscope report': [
+    ['further findings', 'document.querySelectorAll("details").forEach((part) => { part.open = true; });'],
+    ['a framed finding', 'document.querySelector(".finding button.show")?.click();'],
+    ['an enlarged path', 'document.querySelectorAll(".icicle .frame")[1]?.click();'],
+    ...TABLES,
+  ],
+  'taskscope comparison': [
+    ['an aligned part', 'document.querySelector("#timelines button.link")?.click();'],
+    ['the same parts', 'const mode = document.getElementById("mode"); if (mode) { mode.value = "parts"; mode.dispatchEvent(new Event("change")); }'],
+    ['a section', 'const { two } = window.taskscope; const row = two?.timelines[1].rows.find((known) => known.kind === "track"); if (row) await two.tell(1, row, two.lengths[1] / 2);'],
+    ['an enlarged path', 'document.querySelectorAll(".icicle .frame")[1]?.click();'],
+    ...TABLES,
+  ],
+  'taskscope history': [['a run of a chart', 'document.querySelectorAll("#numbers canvas").forEach((chart) => chart.dispatchEvent(new KeyboardEvent("keydown", { key: "End" })));'], ...TABLES],
+};
+
 const SIZES = [{ width: 1440, height: 900 }, { width: 1440, height: 900, dark: true }, { width: 390, height: 844 }];
 let found = 0;
 for (const address of process.argv.slice(2)) {
@@ -39,7 +63,8 @@ for (const address of process.argv.slice(2)) {
     await ready(page);
     await evaluate(axe);
     const isViewer = await evaluate('document.body.classList.contains("viewing")');
-    for (const [state, code] of isViewer ? VIEWER : [['the page', '']]) {
+    const states = isViewer ? VIEWER : FILES[await evaluate('document.querySelector("h1").textContent')];
+    for (const [state, code] of isViewer ? states : [['the page', ''], ...states]) {
       await evaluate(`(async () => { ${code}; await new Promise((done) => setTimeout(done, 400)); })()`);
       const violations = await evaluate('axe.run(document, { resultTypes: ["violations"] }).then((result) => result.violations.map(({ id, impact, help, nodes }) => ({ id, impact, help, nodes: nodes.map((node) => node.html.slice(0, 160) + " — " + (node.failureSummary || "").split("\\n").slice(1, 3).join(" ").trim()) })))');
       found += violations.length;
