@@ -3,7 +3,7 @@
 //! A call that waits for another process has two parts: until that one has come, its time is the late process's
 //! doing; the rest is communication, or the start of the job.
 
-use taskscope_execution::{Execution, LatePeers, ProcessIndex, Section, Span, State};
+use taskscope_execution::{Execution, KeptBy, LatePeers, ProcessIndex, Section, Span, State};
 
 /// A process that came late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -26,8 +26,8 @@ impl LateProcess {
 }
 
 /// Passes the waits of selected workers for late processes to `take`: the process that kept them waiting, the section
-/// of the wait, nanoseconds. A late process that waited for another one itself is followed ([`LatePeers`]). The
-/// system's part of a wait is not in the section of a call: the process had no CPU.
+/// of the wait, nanoseconds. A late process that waited for another one itself is followed ([`LatePeers`]); while it only waited for
+/// messages in transit, no process is late. The system's part of a wait is not in the section of a call: the process had no CPU.
 pub(crate) fn waits_for_late(execution: &Execution, mut take: impl FnMut(ProcessIndex, &Section, u64)) {
     if execution.communication.calls.iter().all(|call| call.wait.is_none()) {
         return;
@@ -42,7 +42,12 @@ pub(crate) fn waits_for_late(execution: &Execution, mut take: impl FnMut(Process
             let first = waits.partition_point(|wait| wait.1 <= span.start);
             for (start, until, process) in waits[first..].iter().take_while(|wait| wait.0 < span.end) {
                 for part in peers.parts(*process, (*start).max(span.start), (*until).min(span.end)) {
-                    take(part.culprit.unwrap_or(*process), &span.section, part.end - part.start);
+                    let late = match part.kept_by {
+                        KeptBy::Process(late) => late,
+                        KeptBy::System => *process,
+                        KeptBy::Transfer => continue,
+                    };
+                    take(late, &span.section, part.end - part.start);
                 }
             }
         };
@@ -59,6 +64,7 @@ pub(crate) fn waits_for_late(execution: &Execution, mut take: impl FnMut(Process
 #[cfg(test)]
 mod tests {
     use crate::{Finding, LateProcess, analyse};
+    use taskscope_event::models::messages::function_number;
     use taskscope_execution::messages::{MpiCall, PeerWait, PeerWaitKind, Rank};
     use taskscope_execution::{
         Cause, Change, Execution, ExecutionBuilder, Observer, OsSource, Place, ProcessIndex, Section, State,
@@ -125,9 +131,8 @@ mod tests {
         assert_eq!(findings(&execution), expected);
     }
 
-    /// Rank 0 waits for rank 1 from 0 to 100; that one waits for rank 2 from 20 to 70.
-    #[test]
-    fn a_late_rank_that_waits_itself_is_followed() {
+    /// Rank 0 waits for rank 1 from 0 to 100; that one is in a call of a function from 20 to 70, and waits there for rank 2 until a time.
+    fn in_a_call_itself(function: &str, until: u64) -> Execution {
         let mut builder = ExecutionBuilder::new();
         let all: [&[(u64, State)]; 3] = [
             &[(0, State::Communication)],
@@ -144,21 +149,42 @@ mod tests {
             builder.event(thread, 100);
         }
         let mut execution = builder.finish();
-        let call = |thread, start, end, late| MpiCall {
+        let call = |thread, (start, end), late, until| MpiCall {
             thread: ThreadIndex(thread),
-            function: 0,
+            function: function_number(function),
             place: Place::UNKNOWN,
             start,
             end,
             count: 1,
             bytes: 0,
-            wait: Some(PeerWait { kind: PeerWaitKind::LateMember, culprit: ProcessIndex(late), until: end }),
+            wait: (until > start).then_some(PeerWait {
+                kind: PeerWaitKind::LateMember,
+                culprit: ProcessIndex(late),
+                until,
+            }),
         };
-        execution.communication.calls = vec![call(0, 0, 100, 1), call(1, 20, 70, 2)];
+        execution.communication.calls = vec![call(0, (0, 100), 1, 100), call(1, (20, 70), 2, until)];
         for rank in 0..3 {
             execution.communication.ranks.insert(rank, Rank { job: 1, rank, ranks: 3 });
         }
+        execution
+    }
+
+    #[test]
+    fn a_late_rank_that_waits_itself_is_followed() {
         let late = |rank: u32| Some((100 + i64::from(rank), Some(rank)));
+        let execution = in_a_call_itself("Bcast", 70);
         assert_eq!(findings(&execution), [(Cause::MpiLate, 100, late(2)), (Cause::MpiLate, 50, late(1))]);
+        // From 60 on its message is in transit, and nobody is late.
+        let execution = in_a_call_itself("Bcast", 60);
+        assert_eq!(
+            findings(&execution),
+            [(Cause::MpiLate, 80, late(2)), (Cause::MpiLate, 50, late(1)), (Cause::MpiTransfer, 20, None)]
+        );
+        let execution = in_a_call_itself("Bcast", 0);
+        assert_eq!(findings(&execution), [(Cause::MpiTransfer, 100, None), (Cause::MpiLate, 50, late(1))]);
+        // Its file keeps it busy.
+        let execution = in_a_call_itself("File_write", 0);
+        assert_eq!(findings(&execution), [(Cause::MpiLate, 100, late(1)), (Cause::MpiTransfer, 50, None)]);
     }
 }

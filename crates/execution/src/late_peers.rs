@@ -8,9 +8,11 @@
 //! ```
 //! A process keeps others waiting by the system's doing while none of its threads works and one that could has no
 //! CPU. While all of its threads wait, and one does in a call for a late process, that one keeps the others waiting. In
-//! a circle no process could proceed, with a CPU or without: then each waits for its next.
+//! a circle no process could proceed, with a CPU or without: then each waits for its next. While it only waits in a call of
+//! which no late process is known, no process is late: its messages are in transit. Calls for files are its own work.
 
-use crate::intervals::join_intervals;
+use crate::intervals::{Times, add_parts, join_intervals, subtract};
+use crate::messages::MpiCall;
 use crate::{Execution, Group, ProcessIndex, State, ThreadIndex, ThreadKind};
 use rustc_hash::FxHashMap;
 
@@ -25,6 +27,18 @@ const MAX_CHAIN: usize = 16;
 enum Stop {
     System,
     WaitsFor(ProcessIndex),
+    Transfer,
+}
+
+/// What keeps processes waiting for another one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KeptBy {
+    /// This process is late for a reason of its own.
+    Process(ProcessIndex),
+    /// The awaited process is in a call that waits for no late process, as far as is known.
+    Transfer,
+    /// The awaited process had code to run and no CPU.
+    System,
 }
 
 /// A part of a wait for a late process.
@@ -34,8 +48,8 @@ pub struct LatePart {
     pub start: u64,
     /// First nanosecond after it.
     pub end: u64,
-    /// The process that kept the others waiting; `None` if it had code to run and no CPU.
-    pub culprit: Option<ProcessIndex>,
+    /// What kept the others waiting.
+    pub kept_by: KeptBy,
 }
 
 /// Waits in calls, and when awaited processes did not proceed.
@@ -64,6 +78,7 @@ impl LatePeers {
                 awaited.entry(*culprit).or_default().push((*start, *until));
             }
         }
+        let files = file_calls(execution);
         let mut threads: FxHashMap<ProcessIndex, Vec<ThreadIndex>> = FxHashMap::default();
         for (thread, row) in execution.threads.iter().enumerate() {
             if row.worker || row.kind == ThreadKind::Helper {
@@ -75,9 +90,13 @@ impl LatePeers {
             let mut events = Vec::new();
             for thread in threads.get(&process).into_iter().flatten() {
                 let off = execution.runnable_times(*thread);
-                let waits = peers.waits.get(thread).map_or(&[][..], Vec::as_slice);
+                let of = OfThread {
+                    off: &off,
+                    waits: peers.waits_of(*thread),
+                    files: files.get(thread).map_or(&[], Vec::as_slice),
+                };
                 for time in &times {
-                    add_parts(execution, *thread, *time, (off.as_slice(), waits), &mut events);
+                    add_doings(execution, *thread, *time, &of, &mut events);
                 }
             }
             peers.stops.insert(process, stops_of(events));
@@ -101,8 +120,8 @@ impl LatePeers {
     /// Adds the parts in which the last of `chain` is awaited.
     fn follow(&self, chain: &mut Vec<ProcessIndex>, (from, to): (u64, u64), parts: &mut Vec<LatePart>) {
         let Some(process) = chain.last().copied() else { return };
-        let own =
-            |start: u64, end: u64| (start < end).then_some(LatePart { start, end, culprit: Some(process) });
+        let part = |start: u64, end: u64, kept_by| (start < end).then_some(LatePart { start, end, kept_by });
+        let own = |start: u64, end: u64| part(start, end, KeptBy::Process(process));
         let stops = self.stops.get(&process).map_or(&[][..], Vec::as_slice);
         let first = stops.partition_point(|stop| stop.1 <= from);
         let mut at = from;
@@ -110,7 +129,8 @@ impl LatePeers {
             let (start, end) = ((*start).max(from), (*end).min(to));
             parts.extend(own(at, start));
             match stop {
-                Stop::System => parts.push(LatePart { start, end, culprit: None }),
+                Stop::System => parts.extend(part(start, end, KeptBy::System)),
+                Stop::Transfer => parts.extend(part(start, end, KeptBy::Transfer)),
                 Stop::WaitsFor(next) if chain.len() < MAX_CHAIN && !chain.contains(next) => {
                     chain.push(*next);
                     self.follow(chain, (start, end), parts);
@@ -131,6 +151,8 @@ enum Doing {
     /// It would work with a CPU.
     CouldWork,
     WaitsFor(ProcessIndex),
+    /// It is in a call without a known wait.
+    Transfers,
 }
 
 /// It begins or ends.
@@ -140,12 +162,33 @@ struct Event {
     doing: Doing,
 }
 
-/// Adds what a thread does from `from` to `to`, by its times without a CPU and its waits in calls.
-fn add_parts(
+/// Times of a thread, each in order and disjoint.
+struct OfThread<'a> {
+    /// Without a CPU.
+    off: &'a Times,
+    /// In calls that wait for a process.
+    waits: &'a [Wait],
+    /// In calls for files.
+    files: &'a Times,
+}
+
+/// Calls for files by thread: their time is that of a file, not of messages.
+fn file_calls(execution: &Execution) -> FxHashMap<ThreadIndex, Vec<(u64, u64)>> {
+    let mut times: FxHashMap<ThreadIndex, Vec<(u64, u64)>> = FxHashMap::default();
+    let is_for_file = |call: &&MpiCall| call.function_name().is_some_and(|name| name.starts_with("File_"));
+    for call in execution.communication.calls.iter().filter(is_for_file) {
+        times.entry(call.thread).or_default().push((call.start, call.end));
+    }
+    times.values_mut().for_each(join_intervals);
+    times
+}
+
+/// Adds what a thread does from `from` to `to`.
+fn add_doings(
     execution: &Execution,
     thread: ThreadIndex,
     (from, to): (u64, u64),
-    (off, waits): (&[(u64, u64)], &[Wait]),
+    OfThread { off, waits, files }: &OfThread<'_>,
     events: &mut Vec<Event>,
 ) {
     let mut add = |doing: Doing, start: u64, end: u64| {
@@ -162,14 +205,21 @@ fn add_parts(
         match span.section.state {
             State::NotStarted | State::Ended => {}
             State::Communication | State::MpiStart => {
+                let mut others = Vec::new();
                 let first = waits.partition_point(|wait| wait.1 <= begin);
                 for (start, until, process) in waits[first..].iter().take_while(|wait| wait.0 < end) {
                     let (start, until) = ((*start).max(at), (*until).min(end));
-                    add(Doing::Works, at, start);
+                    others.push((at, start));
                     add(Doing::WaitsFor(*process), start, until);
                     at = at.max(until);
                 }
-                add(Doing::Works, at, end);
+                others.push((at, end));
+                others.retain(|(start, end)| start < end);
+                let mut in_files = Vec::new();
+                others.iter().for_each(|time| add_parts(files, *time, &mut in_files));
+                subtract(&mut others, &in_files);
+                in_files.into_iter().for_each(|(start, end)| add(Doing::Works, start, end));
+                others.into_iter().for_each(|(start, end)| add(Doing::Transfers, start, end));
             }
             state => match state.group() {
                 Group::Useful | Group::Runtime | Group::Off | Group::Blocked => {
@@ -194,7 +244,7 @@ fn add_parts(
 /// The times in which no thread works, with the reason.
 fn stops_of(mut events: Vec<Event>) -> Vec<(u64, u64, Stop)> {
     events.sort_unstable_by_key(|event| (event.at, event.begins, event.doing));
-    let (mut working, mut could, mut waiting) = (0_u32, 0_u32, Vec::new());
+    let (mut working, mut could, mut transferring, mut waiting) = (0_u32, 0_u32, 0_u32, Vec::new());
     let mut stops: Vec<(u64, u64, Stop)> = Vec::new();
     let mut open: Option<(u64, Stop)> = None;
     let mut left = events.as_slice();
@@ -207,6 +257,8 @@ fn stops_of(mut events: Vec<Event>) -> Vec<(u64, u64, Stop)> {
                 (Doing::Works, false) => working -= 1,
                 (Doing::CouldWork, true) => could += 1,
                 (Doing::CouldWork, false) => could -= 1,
+                (Doing::Transfers, true) => transferring += 1,
+                (Doing::Transfers, false) => transferring -= 1,
                 (Doing::WaitsFor(process), true) => waiting.push(*process),
                 (Doing::WaitsFor(process), false) => {
                     if let Some(place) = waiting.iter().position(|other| other == process) {
@@ -215,9 +267,10 @@ fn stops_of(mut events: Vec<Event>) -> Vec<(u64, u64, Stop)> {
                 }
             }
         }
-        let stop = match (working, could, waiting.first()) {
-            (0, 1.., _) => Some(Stop::System),
-            (0, 0, Some(process)) => Some(Stop::WaitsFor(*process)),
+        let stop = match (working, could, transferring, waiting.first()) {
+            (0, 1.., ..) => Some(Stop::System),
+            (0, 0, 1.., _) => Some(Stop::Transfer),
+            (0, 0, 0, Some(process)) => Some(Stop::WaitsFor(*process)),
             _ => None,
         };
         if open.map(|open| open.1) != stop {

@@ -93,7 +93,7 @@ pub use ids::{
 pub use intervals::join_intervals;
 pub use joined::Joined;
 pub use kept_times::KeptTimes;
-pub use late_peers::{LatePart, LatePeers};
+pub use late_peers::{KeptBy, LatePart, LatePeers};
 pub use longest::{LongestSections, Stretch};
 pub use message_change::MessageChange;
 pub use observer::Observer;

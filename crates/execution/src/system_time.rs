@@ -36,7 +36,8 @@ use crate::intervals::{Times, join_intervals, joined, subtract};
 use crate::system_cause::{SystemCause, SystemTime};
 use crate::track_columns::TrackColumns;
 use crate::{
-    CpuGroup, Execution, Holders, LatePeers, OffCpu, OsSource, ProcessIndex, State, ThreadIndex, ThreadKind,
+    CpuGroup, Execution, Holders, KeptBy, LatePeers, OffCpu, OsSource, ProcessIndex, State, ThreadIndex,
+    ThreadKind,
 };
 use activity::{Changes, Doing, Now, from};
 pub use cpu_shortage::CpuShortage;
@@ -382,7 +383,7 @@ fn call_times(peers: &LatePeers, thread: ThreadIndex) -> Vec<(u64, u64)> {
     let waits = peers.waits_of(thread).iter();
     let parts = waits.flat_map(|(start, until, process)| peers.parts(*process, *start, *until));
     let mut times: Vec<(u64, u64)> =
-        parts.filter(|part| part.culprit.is_none()).map(|part| (part.start, part.end)).collect();
+        parts.filter(|part| part.kept_by == KeptBy::System).map(|part| (part.start, part.end)).collect();
     join_intervals(&mut times);
     times
 }

@@ -17,8 +17,8 @@ use super::{
     OperationWait, RecordedFacts, TaskGraph, TaskType,
 };
 use crate::{
-    CutSpan, Execution, Group, Holders, NO_NUMBER, NO_TIME, ObjectIndex, OsSource, Place, ProcessIndex,
-    RegionIndex, SiteIndex, Span, State, TaskIndex, ThreadIndex, ThreadKind, TypeIndex,
+    CutSpan, Execution, Group, Holders, LatePeers, NO_NUMBER, NO_TIME, ObjectIndex, OsSource, Place,
+    ProcessIndex, RegionIndex, SiteIndex, Span, State, TaskIndex, ThreadIndex, ThreadKind, TypeIndex,
 };
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -84,6 +84,7 @@ pub fn from_execution(
         edges: Vec::new(),
         edge_data: Vec::new(),
         dropped: 0,
+        peers: LatePeers::of(execution),
     };
     maker.add_workers(names);
     maker.add_device_work(devices);
@@ -197,6 +198,8 @@ pub(super) struct Maker<'a> {
     /// The inputs of edges, once each; positions are the numbers of data.
     pub edge_data: Vec<Awaited>,
     pub dropped: u64,
+    /// Why processes were late.
+    pub peers: LatePeers,
 }
 
 impl Maker<'_> {

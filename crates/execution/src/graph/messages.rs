@@ -5,7 +5,7 @@ use super::from_execution::Maker;
 use super::from_execution::order::OfTasks;
 use super::{ActivityKind, NONE, NewData};
 use crate::messages::{MpiCall, Participation};
-use crate::{NO_TIME, ProcessIndex, ThreadIndex};
+use crate::{KeptBy, LatePart, NO_TIME, ProcessIndex, ThreadIndex};
 use rustc_hash::FxHashMap;
 use taskscope_event::models::messages::FUNCTIONS;
 
@@ -44,22 +44,36 @@ impl Maker<'_> {
         (first + *self.hosts.entry(host).or_insert(known)) as u64
     }
 
-    /// The time in a call: waiting for the peer that it waited for, then the rest.
+    /// The time in a call: waiting for the peer that was late for a reason of its own, then the rest.
     pub(super) fn add_call(&mut self, worker: u32, start: u64, end: u64, call: Option<&MpiCall>) {
         let Some(call) = call else {
             let name = self.builder.add_name("communication");
             return self.builder.add_activity(worker.into(), ActivityKind::Communication, name, start, end);
         };
         let function = FUNCTIONS.get(call.function as usize).copied().unwrap_or("call");
-        let until = call.wait.map_or(start, |wait| wait.until.clamp(start, end));
-        if let Some(wait) = call.wait.filter(|_| until > start) {
-            let culprit = self.process_name(wait.culprit);
-            let name = self.builder.add_name(&format!("MPI_{function}, {}: {culprit}", wait.kind.name()));
-            self.builder.add_activity(worker.into(), ActivityKind::PeerWait, name, start, until);
+        let mut communicates = Vec::new();
+        let mut at = start;
+        if let Some(wait) = call.wait.filter(|wait| wait.until > start) {
+            let parts = self.peers.parts(wait.culprit, start, wait.until.min(end));
+            for LatePart { start, end, kept_by } in parts {
+                at = end;
+                let late = match kept_by {
+                    KeptBy::Process(late) => late,
+                    KeptBy::System => wait.culprit,
+                    KeptBy::Transfer => {
+                        communicates.push((start, end));
+                        continue;
+                    }
+                };
+                let culprit = self.process_name(late);
+                let name = self.builder.add_name(&format!("MPI_{function}, {}: {culprit}", wait.kind.name()));
+                self.builder.add_activity(worker.into(), ActivityKind::PeerWait, name, start, end);
+            }
         }
-        if end > until {
+        communicates.push((at, end));
+        for (start, end) in communicates.into_iter().filter(|(start, end)| start < end) {
             let name = self.builder.add_name(&format!("MPI_{function}"));
-            self.builder.add_activity(worker.into(), ActivityKind::Communication, name, until, end);
+            self.builder.add_activity(worker.into(), ActivityKind::Communication, name, start, end);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Concern, MessagesBuilder, NO_RANK};
 use crate::messages::{MpiCall, PeerWait, PeerWaitKind};
-use crate::{ProcessIndex, ThreadIndex};
+use crate::{NO_TIME, ProcessIndex, ThreadIndex};
 use rustc_hash::FxHashMap;
 use std::cell::OnceCell;
 use taskscope_event::models::messages::{FUNCTIONS, polls};
@@ -19,7 +19,17 @@ impl MessagesBuilder {
             // In an operation that need not wait for all, only members that arrived before its end count. Mostly
             // the last to begin is the awaited one, so few members of large operations are examined.
             let mut others = self.communication.awaited(&operations, part, process_of);
-            if let Some(latest) = others.find(|other| other.begun <= call.end) {
+            let awaited = others.find(|other| other.begun <= call.end);
+            waits.extend(awaited.map(|latest| (row, process_of(latest.thread), latest.begun)));
+            let from = awaited.map_or(call.start, |latest| latest.begun.max(call.start));
+            let others = operations.get(&(part.comm, part.sequence)).into_iter().flatten();
+            if let Some(latest) = others
+                .map(|row| &parts[*row as usize])
+                .filter(|other| process_of(other.thread) != process_of(part.thread))
+                .find(|other| other.begun <= call.end)
+                && call.end != NO_TIME
+                && awaits_forwarder((from, latest.begun, call.end))
+            {
                 waits.push((row, process_of(latest.thread), latest.begun));
             }
         }
@@ -213,6 +223,16 @@ impl MessagesBuilder {
     }
 }
 
+/// Whether a member of an operation got its data through another member, which is not recorded: libraries of MPI move data from a root
+/// and to it along a tree. It did if it left the operation right after that member's arrival, before which it had waited long, from
+/// the arrival of the member that it needs in any case on.
+fn awaits_forwarder((from, came, left): (u64, u64, u64)) -> bool {
+    from < came && left - came <= (came - from) / MIN_WAIT_PER_FORWARD
+}
+
+/// The wait before the arrival of a member that forwards data, at least, for each nanosecond after it.
+const MIN_WAIT_PER_FORWARD: u64 = 10;
+
 #[cfg(test)]
 mod tests {
     use super::super::{MessageChange, MessagesBuilder, NO_RANK};
@@ -291,6 +311,32 @@ mod tests {
         call(&mut builder, 1, "Neighbor_allgather", (40, 95), &[part("Neighbor_allgather")]);
         call(&mut builder, 2, "Neighbor_allgather", (90, 95), &[part("Neighbor_allgather")]);
         assert_eq!(waits(builder), [("Neighbor_allgather", 30, 1), ("Neighbor_allgather", 50, 2)]);
+    }
+
+    #[test]
+    fn data_of_a_root_comes_through_the_member_behind_which_a_call_ends() {
+        let bcast = MessageChange::TakesPart {
+            comm: 7,
+            sequence: 0,
+            root: 0,
+            function: function_number("Bcast"),
+            bytes: 0,
+            nonblocking: false,
+        };
+        // Rank 2 leaves right behind the arrival of rank 1; or long after it, by the length of the transfer.
+        for (left, expected) in [(902, &[("Bcast", 890, 1)][..]), (990, &[])] {
+            let mut builder = builder();
+            call(&mut builder, 0, "Bcast", (5, 6), &[bcast]);
+            call(&mut builder, 2, "Bcast", (10, left), &[bcast]);
+            call(&mut builder, 1, "Bcast", (900, 901), &[bcast]);
+            assert_eq!(waits(builder), expected);
+        }
+        // The root itself is late.
+        let mut builder = builder();
+        call(&mut builder, 1, "Bcast", (5, 903), &[bcast]);
+        call(&mut builder, 2, "Bcast", (10, 904), &[bcast]);
+        call(&mut builder, 0, "Bcast", (900, 901), &[bcast]);
+        assert_eq!(waits(builder), [("Bcast", 895, 0), ("Bcast", 890, 0)]);
     }
 
     #[test]

@@ -18,8 +18,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_analysis::{LateProcess, Tie};
 use taskscope_cause::{Blamed, Cause};
 use taskscope_execution::{
-    Execution, LatePeers, LongestSections, ObjectIndex, Place, SiteIndex, Span, State, Stretch, ThreadIndex,
-    ThreadWait, Waker,
+    Execution, KeptBy, LatePeers, LongestSections, ObjectIndex, Place, SiteIndex, Span, State, Stretch,
+    ThreadIndex, ThreadWait, Waker,
 };
 
 /// The place and time of a finding's worst case.
@@ -108,7 +108,7 @@ fn longest_for(execution: &Execution, finding: &NamedFinding, late: LateProcess)
     let waits = calls.filter_map(|call| {
         let wait = call.wait.filter(|wait| wait.until > call.start)?;
         let parts = peers.parts(wait.culprit, call.start, wait.until).into_iter();
-        let own = parts.filter(|part| part.culprit == Some(late.process));
+        let own = parts.filter(|part| part.kept_by == KeptBy::Process(late.process));
         let ns: u64 = own.map(|part| part.end - part.start).sum();
         (ns > 0).then_some((ns, call.start, wait.until, call.thread))
     });
