@@ -2,13 +2,15 @@
 
 mod abbreviated;
 mod cython;
+mod libraries;
 mod parts;
 
 pub use abbreviated::abbreviated;
+pub use libraries::is_of_language_library;
 pub use parts::{are_of_one_template, own_name, without_parameters};
 
 use cython::cython_name;
-use parts::{parts_of, without_result};
+use parts::parts_of;
 
 /// A linkage name without C++, Rust or Cython mangling; other names as they are.
 pub fn demangle(name: &str) -> String {
@@ -127,44 +129,6 @@ pub fn acquires_for_its_caller(name: &str) -> bool {
     own == class || ["lock", "try_lock", "lock_shared", "acquire", "enter"].contains(&own)
 }
 
-/// Whether a function of this name belongs to a language's library, or to a library of locks and channels: it waits, wakes
-/// and takes locks for its caller.
-pub fn is_of_language_library(name: &str) -> bool {
-    const SCOPES: [&str; 18] = [
-        "std::",
-        "__gnu_cxx::",
-        "__cxxabiv1::",
-        "__gthread_",
-        "__glibcxx_",
-        "pthread_",
-        "parking_lot::",
-        "parking_lot_core::",
-        "lock_api::",
-        "crossbeam_channel::",
-        "crossbeam_utils::",
-        // Templates of oneTBB's headers, and what these call to wait and wake; workers without work wait in other functions.
-        "tbb::detail::d0::",
-        "tbb::detail::d1::",
-        "tbb::detail::d2::",
-        "tbb::detail::r1::wait_bounded_queue_monitor",
-        "tbb::detail::r1::notify_bounded_queue_monitor",
-        "tbb::detail::r1::wait_on_address",
-        "tbb::detail::r1::notify_by_address",
-    ];
-    // Programs have namespaces of these names, too.
-    const CORE: [&str; 6] = ["ops", "option", "result", "iter", "ptr", "panic"];
-    const ALLOC: [&str; 4] = ["boxed", "sync", "rc", "vec"];
-    let name = without_parameters(name);
-    let own = without_result(&name).trim_start_matches(['<', '&', '*']);
-    let own = own.strip_prefix("mut ").unwrap_or(own);
-    let own = own.strip_prefix("dyn ").unwrap_or(own);
-    let is_in = |scope: &str, modules: &[&str]| {
-        let within = own.strip_prefix(scope).and_then(|within| within.split(['<', ':']).next());
-        within.is_some_and(|module| modules.contains(&module))
-    };
-    SCOPES.iter().any(|scope| own.starts_with(scope)) || is_in("core::", &CORE) || is_in("alloc::", &ALLOC)
-}
-
 /// Whether a file has the interpreter of Python, by its name.
 pub fn is_python_interpreter(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
@@ -174,40 +138,6 @@ pub fn is_python_interpreter(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn functions_of_language_libraries_are_known_by_their_scope() {
-        for name in [
-            "std::mutex::lock()",
-            "__gthread_mutex_lock(pthread_mutex_t*)",
-            "__glibcxx_rwlock_rdlock",
-            "void std::atomic<unsigned int>::wait(unsigned int, std::memory_order) const",
-            "bool std::condition_variable::wait_for<long, std::ratio<1l, 10l>, main::{lambda()#1}>(int)",
-            "std::sys::sync::mutex::futex::Mutex::lock_contended",
-            "<std::sync::mpsc::Receiver<u64>>::recv",
-            "<std::sync::mutex::MutexGuard<T> as core::ops::drop::Drop>::drop",
-            "core::ops::function::FnOnce::call_once{{vtable.shim}}",
-            "<alloc::boxed::Box<F,A> as core::ops::function::FnOnce<Args>>::call_once",
-            "parking_lot::raw_mutex::RawMutex::lock_slow",
-            "void tbb::detail::d2::concurrent_bounded_queue<int>::push(int const&)",
-            "tbb::detail::r1::wait_bounded_queue_monitor(tbb::detail::r1::concurrent_monitor*, unsigned long, long)",
-        ] {
-            assert!(is_of_language_library(name), "{name}");
-        }
-        for name in [
-            "main",
-            "stdlike::mutex::lock()",
-            "core::Engine::run()",
-            "Cache::evict(std::vector<int>&)",
-            "std_cache",
-            "rayon_core::sleep::Sleep::sleep",
-            "tbb::detail::r1::rml::private_worker::run()",
-            "int work<std::mutex>(std::mutex&)",
-            "main::{lambda(std::future<int>)#1}::operator()(std::future<int>) const",
-        ] {
-            assert!(!is_of_language_library(name), "{name}");
-        }
-    }
 
     #[test]
     fn long_names_of_many_scopes_and_brackets_are_read() {
