@@ -8,6 +8,7 @@ use crate::execution::TrackOfRun;
 use crate::os_times::{OffCpu, OsSource, OsTimes, RunDelay};
 use crate::track_columns::TakesActivities;
 use crate::{Execution, Group, Section, Span, State, SystemCause, SystemTime, ThreadIndex};
+use taskscope_event::models::wait::kind;
 
 /// A part of a thread's time, with its state in the track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,14 @@ pub struct CutSpan {
 enum Why {
     Runnable,
     Blocked,
+}
+
+/// The time that sums are spread over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Within {
+    /// Recorded waits of threads.
+    Waits,
+    All,
 }
 
 /// Whether the program's own code runs in it.
@@ -58,10 +67,11 @@ impl Execution {
         self.add_os_times(thread, source, OsTimes { runnable, run_delays, ..OsTimes::default() });
     }
 
-    /// Adds the system times of a thread that has none yet. Sums go to the time outside of known intervals: runnable
-    /// time in proportion to the sections of its period, blocked time to waits first. Times that overlap an earlier one
-    /// are cut.
-    pub fn add_os_times(&mut self, thread: ThreadIndex, source: OsSource, times: OsTimes) {
+    /// Adds the system times of a thread that has none yet. Sums go to the time outside of known intervals, first to recorded waits
+    /// for other threads or the outside, in which a thread does not run: blocked time to their begins, runnable time to their ends.
+    /// The rest of the runnable time is in proportion to the sections of its period, that of the blocked time in states of waits
+    /// first. Times that overlap an earlier one are cut.
+    pub fn add_os_times(&mut self, thread: ThreadIndex, source: OsSource, mut times: OsTimes) {
         let Some(row) = self.threads.get_mut(thread.index()) else { return };
         (row.os_source, row.os_totals) = (source, times.totals);
         let (first, last) = (row.track.start(), row.track.end());
@@ -75,8 +85,10 @@ impl Execution {
             until = until.max(*end);
             start < end
         });
-        self.spread(thread, &times.run_delays, Why::Runnable, &mut known);
-        self.spread(thread, &times.blocked_sums, Why::Blocked, &mut known);
+        self.spread(thread, &mut times.blocked_sums, (Why::Blocked, Within::Waits), &mut known);
+        self.spread(thread, &mut times.run_delays, (Why::Runnable, Within::Waits), &mut known);
+        self.spread(thread, &mut times.run_delays, (Why::Runnable, Within::All), &mut known);
+        self.spread(thread, &mut times.blocked_sums, (Why::Blocked, Within::All), &mut known);
         let of = |why: Why| -> Vec<OffCpu> {
             let own = known.iter().filter(|known| known.2 == why);
             own.map(|(start, end, _)| OffCpu { thread, start: *start, end: *end }).collect()
@@ -87,9 +99,14 @@ impl Execution {
         self.blocked.splice(at..at, of(Why::Blocked));
     }
 
-    /// Gives the sections of each period their shares of its sum in whole nanoseconds, each before the section's end or the next
-    /// known interval.
-    fn spread(&self, thread: ThreadIndex, sums: &[RunDelay], why: Why, known: &mut Vec<(u64, u64, Why)>) {
+    /// Gives the free time of each period its share of the period's sum in whole nanoseconds, and leaves the rest of the sums.
+    fn spread(
+        &self,
+        thread: ThreadIndex,
+        sums: &mut [RunDelay],
+        (why, within): (Why, Within),
+        known: &mut Vec<(u64, u64, Why)>,
+    ) {
         let track = &self.threads[thread.index()].track;
         let (mut until, last) = (track.start(), track.end());
         let mut added = Vec::new();
@@ -124,7 +141,7 @@ impl Execution {
                     }
                 }
             }
-            let ns = sum.ns.min(end - start);
+            let is_at_begin = (why, within) == (Why::Blocked, Within::Waits);
             let mut take = |all: &[(u64, u64, State)], ns: u64, chosen: &dyn Fn(State) -> bool| -> u64 {
                 let chosen = || all.iter().filter(|piece| chosen(piece.2));
                 let room: u64 = chosen().map(|(start, end, _)| end - start).sum();
@@ -133,23 +150,44 @@ impl Execution {
                 for (start, end, _) in chosen() {
                     seen += end - start;
                     let owed = (u128::from(seen) * u128::from(ns) / u128::from(room.max(1))) as u64;
-                    if owed > given {
-                        added.push((end - (owed - given), *end, why));
+                    let part = owed - given;
+                    if part > 0 {
+                        let (from, until) =
+                            if is_at_begin { (*start, start + part) } else { (end - part, *end) };
+                        added.push((from, until, why));
                     }
                     given = owed;
                 }
                 ns
             };
-            match why {
-                Why::Runnable => drop(take(&pieces, ns, &|_| true)),
-                Why::Blocked => {
+            let ns = sum.ns.min(end - start);
+            let taken = match (within, why) {
+                (Within::Waits, _) => take(&self.in_waits(thread, &pieces), ns, &|_| true),
+                (Within::All, Why::Runnable) => take(&pieces, ns, &|_| true),
+                (Within::All, Why::Blocked) => {
                     let waits = take(&pieces, ns, &|state| !counts_in(state));
-                    take(&pieces, ns - waits, &counts_in);
+                    waits + take(&pieces, ns - waits, &counts_in)
                 }
-            }
+            };
+            sum.ns -= taken;
         }
         known.extend(added);
         known.sort_unstable();
+    }
+
+    /// The parts of times of a thread, which are in order, in recorded waits that it does not spend on a CPU.
+    fn in_waits(&self, thread: ThreadIndex, times: &[(u64, u64, State)]) -> Vec<(u64, u64, State)> {
+        let mut parts = Vec::new();
+        for (start, end, state) in times {
+            for wait in self.thread_waits.waits_of(thread, *start, *end) {
+                let kind = self.catalog.objects.get(wait.object.index()).map_or(0, |object| object.kind);
+                let (from, until) = (wait.start.max(*start), wait.end.min(*end));
+                if from < until && kind != kind::SPIN_LOCK {
+                    parts.push((from, until, *state));
+                }
+            }
+        }
+        parts
     }
 
     /// The spans of a thread's run that end after `begin`, as in its track.
@@ -446,5 +484,45 @@ mod tests {
         all.sort_unstable();
         assert!(all.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{all:?}");
         assert_eq!(execution.threads[0].os_totals.run_delay_ns, Some(27));
+    }
+
+    /// A thread waits for a condition ten times in a period of 1000 ns, 60 ns each, and works for 40 ns in between. The sums of the
+    /// period are those of brief waits: 450 ns blocked, and 150 ns until it had a CPU again.
+    #[test]
+    fn sums_are_put_into_recorded_waits_first() {
+        use crate::{Definition, ObjectIndex, SiteIndex, ThreadWaitChange};
+        use taskscope_event::models::wait::outcome;
+        for (kind, in_waits) in [(kind::CONDITION, (450, 150)), (kind::SPIN_LOCK, (0, 0))] {
+            let mut builder = ExecutionBuilder::new();
+            let process = builder.add_process("host.1", 1);
+            let thread = builder.add_thread(process, 1);
+            builder.define(Definition::Object { object: ObjectIndex(0), process, id: 0, kind });
+            builder.event(thread, 0);
+            builder.change(thread, 0, Change::Becomes(Section::of(State::Unknown)));
+            for start in (0..1000).step_by(100) {
+                let begins = ThreadWaitChange::Begins { object: ObjectIndex(0), site: SiteIndex(1) };
+                let ends = ThreadWaitChange::Ends { outcome: outcome::DONE };
+                for (at, change) in [(start, begins), (start + 60, ends)] {
+                    builder.event(thread, at);
+                    builder.change(thread, at, Change::ThreadWait(change));
+                }
+            }
+            builder.event(thread, 1000);
+            let mut execution = builder.finish();
+            let period = |ns| vec![RunDelay { start: 0, end: 1000, ns }];
+            let times = OsTimes { run_delays: period(150), blocked_sums: period(450), ..OsTimes::default() };
+            execution.add_os_times(thread, OsSource::Switches, times);
+            let in_wait = |(start, end): (u64, u64)| start % 100 < 60 && end <= start / 100 * 100 + 60;
+            let sum = |of: Vec<(u64, u64)>| -> u64 {
+                of.iter().filter(|off| in_wait(**off)).map(|(start, end)| end - start).sum()
+            };
+            if kind == kind::CONDITION {
+                assert_eq!((sum(blocked(&execution)), sum(runnable(&execution))), in_waits);
+                // Blocked, then runnable.
+                assert_eq!((blocked(&execution)[0], runnable(&execution)[0]), ((0, 45), (45, 60)));
+            }
+            let all = |of: Vec<(u64, u64)>| of.iter().map(|(start, end)| end - start).sum::<u64>();
+            assert_eq!((all(blocked(&execution)), all(runnable(&execution))), (450, 150));
+        }
     }
 }
