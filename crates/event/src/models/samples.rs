@@ -74,6 +74,8 @@ pub mod flag {
     /// The thread was in a call that a signal would have broken off; the sample waited for its end
     /// and has the whole of it as weight.
     pub const AFTER_BLOCKING: u32 = 64;
+    /// The signal of the sample woke the thread in a system call, which it repeats, or which fails with `EINTR`.
+    pub const IN_SYSTEM_CALL: u32 = 128;
 }
 
 /// `state` of a sample: the thread's state, by the recorder's own account of the events (runtimes misreport

@@ -180,6 +180,49 @@ pub unsafe fn interrupted_registers(context: *const libc::ucontext_t) -> (u64, R
     found
 }
 
+/// Whether a signal has woken its thread in a system call, or interrupted it on the way to sleep there. The kernel has the call repeated, or
+/// fail with `EINTR`. A call that is over by itself when the signal comes is not one of these.
+///
+/// # Safety
+/// `context` is the kernel's argument to the handler.
+pub unsafe fn interrupted_system_call(context: *const libc::ucontext_t) -> bool {
+    // SAFETY: by contract.
+    let machine = unsafe { &(*context).uc_mcontext };
+    #[cfg(target_arch = "x86_64")]
+    let (pc, result, number) = {
+        let of =
+            |register: libc::c_int| machine.gregs.get(register as usize).map_or(0, |value| *value as u64);
+        let result = of(libc::REG_RAX);
+        (of(libc::REG_RIP), result, result)
+    };
+    #[cfg(target_arch = "aarch64")]
+    let (pc, result, number) = {
+        let of = |register: usize| machine.regs.get(register).copied().unwrap_or(0);
+        (machine.pc, of(0), of(8))
+    };
+    is_in_system_call(pc, result, number)
+}
+
+/// The instruction of a system call.
+#[cfg(target_arch = "x86_64")]
+const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
+#[cfg(target_arch = "aarch64")]
+const SYSTEM_CALL: [u8; 4] = 0xd400_0001_u32.to_le_bytes();
+
+/// Whether a thread is behind a system call that fails with `EINTR`, or before one that it repeats: the program counter, and the
+/// registers of the result and of the call's number.
+fn is_in_system_call(pc: u64, result: u64, number: u64) -> bool {
+    const EINTR: u64 = (-libc::EINTR as i64).cast_unsigned();
+    /// Greater than all numbers of calls.
+    const MAX_NUMBER: u64 = 1024;
+    let is_call = |at: u64| {
+        let mut code = [0; SYSTEM_CALL.len()];
+        copy_from_anywhere(at, &mut code) == code.len() && code == SYSTEM_CALL
+    };
+    let is_broken_off = result == EINTR && is_call(pc.wrapping_sub(SYSTEM_CALL.len() as u64));
+    is_broken_off || (number < MAX_NUMBER && is_call(pc))
+}
+
 /// Registers interrupted by a signal that is about to return from its handler: the kernel has saved them at
 /// the stack pointer.
 pub fn kept_registers(sp: u64, read: &mut Read) -> Result<(u64, Registers), ()> {
@@ -231,6 +274,20 @@ mod tests {
         for bad in [0, 8, 0x10_0000_0000, u64::MAX - 3] {
             assert!(!copy_all_from_anywhere(&[address(0), bad, address(1)], &mut to[..24]), "{bad:x}");
         }
+    }
+
+    #[test]
+    fn interrupted_system_calls_are_repeated_or_fail() {
+        let code: Vec<u8> = [&[0x90; 8][..], &SYSTEM_CALL, &[0x90; 8]].concat();
+        let call = code.as_ptr() as u64 + 8;
+        let behind = call + SYSTEM_CALL.len() as u64;
+        let failed = -i64::from(libc::EINTR);
+        let is_in =
+            |pc: u64, result: i64| is_in_system_call(pc, result.cast_unsigned(), result.cast_unsigned());
+        assert!(is_in(behind, failed) && is_in(call, libc::SYS_futex));
+        // Over by itself, elsewhere, without the number of a call.
+        assert!(!is_in(behind, 0) && !is_in(behind, libc::SYS_futex) && !is_in(call - 2, failed));
+        assert!(!is_in(call - 4, libc::SYS_futex) && !is_in(call, 0x7f12_3456_7890) && !is_in(8, failed));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::undeferred::Undeferred;
 use super::{check, regions};
 use crate::pause;
 use crate::profiling::{Sample, SampleOf, Sampled, is_work, sample_no_cpu, share_in_callback};
-use crate::sampler::machine::interrupted_registers;
+use crate::sampler::machine::{interrupted_registers, interrupted_system_call};
 use crate::sampler::now;
 use crate::sampler::{Clock, code_map};
 use crate::thread::{Kind, Thread};
@@ -58,6 +58,10 @@ pub unsafe fn take_sample(recording: &mut InHandler, context: *const libc::ucont
     }
     let mut flags = flags_of(sampler, walked.is_first);
     walked.is_first = false;
+    // SAFETY: by contract.
+    if unsafe { interrupted_system_call(context) } {
+        flags |= flag::IN_SYSTEM_CALL;
+    }
     if walked.frames.reached_root {
         flags |= flag::REACHED_ROOT;
     }
@@ -153,7 +157,7 @@ pub unsafe fn take_sample(recording: &mut InHandler, context: *const libc::ucont
         let (without, blocked) =
             no_cpu.map_or((0, 0), |share| (share.off_cpu(weight), share.blocked(weight)));
         // Signals, as this one, wake a thread within its wait, and it sleeps again.
-        let is_asleep = counted.waits.is_asleep();
+        let is_asleep = counted.waits.is_asleep() || flags & flag::IN_SYSTEM_CALL != 0;
         let (no_cpu_ns, blocked_ns) = if is_asleep { (0, without + blocked) } else { (without, blocked) };
         let idled = if in_callback {
             share_in_callback(counted.account, at, weight)

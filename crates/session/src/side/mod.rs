@@ -4,6 +4,7 @@ mod cpus;
 mod open_waits;
 mod os_time;
 mod ranks;
+mod signals;
 mod stops;
 mod thread_ids;
 

@@ -1,5 +1,6 @@
 //! Times off the CPU, from the side stream that each recorded process has.
 
+use super::signals::sleep_through_signals;
 use super::stops::{Watched, apply_stops};
 use super::thread_ids::threads_by_id;
 use crate::recorders::RecorderName;
@@ -78,7 +79,9 @@ pub(crate) fn add_os_times(
             let process = execution.threads[thread.index()].process;
             execution.processes[process.index()].cpus.get_or_insert_default().stopped = stopped;
         }
-        for ((thread, known), Watched { start, end, times }) in threads.into_iter().zip(watched) {
+        for ((thread, known), Watched { start, end, mut times }) in threads.into_iter().zip(watched) {
+            let samples = execution.samples.thread_samples(thread, 0, u64::MAX);
+            sleep_through_signals(&mut times, samples, end);
             let in_sums = times.run_delays.iter().fold(0, |sum: u64, part| sum.saturating_add(part.ns));
             let is_estimated = summed || in_sums.saturating_mul(MAX_SUMMED) > end.saturating_sub(start);
             let source = if is_estimated { OsSource::Estimated } else { OsSource::Switches };
