@@ -103,6 +103,25 @@ fn lines_may_be_in_any_order() {
     assert_eq!(spans(&run), spans(&expected));
 }
 
+/// Threads that the header alone has cost nothing: a file of a few lines may announce a million of them.
+#[test]
+fn threads_without_records_are_counted() {
+    let records = RECORDS
+        .replacen("2(2:1,2:2)", "2(2:1,1000000:2)", 1)
+        .replace(":1:2:2:0:1000:", ":1:2:900000:0:1000:");
+    let run = read(&records).unwrap();
+    assert_eq!((run.threads.len(), run.losses.count("threads without records")), (4, 999_998));
+    assert!(run.losses.iter().any(|loss| loss.first == "thread 1.2.2"));
+    let flows: Vec<_> = run.flows.iter().map(|flow| (flow.from, flow.to)).collect();
+    assert_eq!(flows, [(0, 2)]);
+    let processes: Vec<_> = run.threads.iter().map(|thread| thread.process).collect();
+    assert_eq!(processes, [0, 0, 1, 1]);
+    // A flow between threads behind the gap.
+    let records = records + "3:3:1:2:1:10:10:4:1:2:900000:100:100:8:2\n";
+    let flows: Vec<_> = read(&records).unwrap().flows.iter().map(|flow| (flow.from, flow.to)).collect();
+    assert_eq!(flows, [(0, 2), (2, 3)]);
+}
+
 #[test]
 fn malformed_traces_are_refused_with_their_line() {
     for (from, to, expected) in [

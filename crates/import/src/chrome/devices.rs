@@ -4,7 +4,7 @@
 
 use super::lanes::Lane;
 use crate::spans::{ProcessRow, Run};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_event::models::device::kind;
 
 /// Operations and calls by correlation.
@@ -22,12 +22,13 @@ impl Devices {
     /// Connects operations with their calls, and queues with the processes that fill them.
     pub fn add_to(self, run: &mut Run, lanes: &[Lane]) {
         let host = run.threads.first().map(|thread| thread.process);
+        let hosts: FxHashSet<ProcessRow> = run.threads.iter().map(|thread| thread.process).collect();
         for lane in lanes {
             if let Some(queue) = lane.queue {
                 let labels = self.labels.get(&lane.process).filter(|labels| !labels.is_empty());
                 // A process with threads is not a device.
-                let is_host = run.threads.iter().any(|thread| thread.process == lane.process);
-                let name = Some(&run.processes[lane.process as usize].name).filter(|_| !is_host);
+                let name = Some(&run.processes[lane.process as usize].name);
+                let name = name.filter(|_| !hosts.contains(&lane.process));
                 let queue = &mut run.queues[queue as usize];
                 queue.device = labels.or(name).cloned().unwrap_or_default();
                 queue.process = host.unwrap_or(lane.process);

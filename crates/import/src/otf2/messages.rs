@@ -2,6 +2,7 @@
 
 use super::definitions::Definitions;
 use crate::spans::{Flow, Run, ThreadRow};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// Sender's and receiver's location, communicator, tag.
@@ -10,13 +11,32 @@ type Channel = (u64, u64, u32, u32);
 /// A half of a message: its thread and time.
 type Half = (ThreadRow, u64);
 
+/// The members of a communicator.
+struct Members {
+    /// Their locations, by rank.
+    locations: Vec<u64>,
+    /// The first one of each location group, which stands for its locations.
+    first_members: FxHashMap<u32, u64>,
+}
+
+impl Members {
+    fn of(definitions: &Definitions, communicator: u32) -> Option<Members> {
+        let locations = definitions.members(communicator)?;
+        let mut first_members = FxHashMap::default();
+        for location in &locations {
+            if let Some(defined) = definitions.locations.get(location) {
+                first_members.entry(defined.group).or_insert(*location);
+            }
+        }
+        Some(Members { locations, first_members })
+    }
+}
+
 /// The halves of all messages.
 #[derive(Default)]
 pub(super) struct Messages {
     halves: BTreeMap<Channel, (Vec<Half>, Vec<Half>)>,
-    members: BTreeMap<u32, Option<Vec<u64>>>,
-    /// The member that stands for a location's process, by communicator and location.
-    own: BTreeMap<(u32, u64), Option<u64>>,
+    communicators: FxHashMap<u32, Option<Members>>,
     unknown: u64,
 }
 
@@ -34,14 +54,11 @@ pub(super) struct Event {
 impl Messages {
     /// Adds a half.
     pub fn add(&mut self, definitions: &Definitions, event: &Event) {
-        let members = self.members.entry(event.communicator);
-        let members = members.or_insert_with(|| definitions.members(event.communicator));
-        let group = |location: u64| definitions.locations.get(&location).map(|location| location.group);
-        let own_group = group(event.location);
-        let own = self.own.entry((event.communicator, event.location));
-        let find = || members.iter().flatten().find(|member| group(**member) == own_group).copied();
-        let own = *own.or_insert_with(find);
-        let peer = members.as_ref().and_then(|members| members.get(event.peer as usize));
+        let members = self.communicators.entry(event.communicator);
+        let members = members.or_insert_with(|| Members::of(definitions, event.communicator)).as_ref();
+        let own_location = definitions.locations.get(&event.location);
+        let own = members.zip(own_location).and_then(|(all, own)| all.first_members.get(&own.group)).copied();
+        let peer = members.and_then(|members| members.locations.get(event.peer as usize));
         let (Some(own), Some(peer)) = (own, peer) else {
             self.unknown += 1;
             return;

@@ -114,16 +114,18 @@ impl<'h> Records<'h> {
         Ok(())
     }
 
-    /// The thread of `cpu:application:task:thread`.
-    fn row(&self, fields: &mut Fields<'_>) -> Result<u32, Error> {
+    /// The thread of `cpu:application:task:thread`, which has a record.
+    fn row(&mut self, fields: &mut Fields<'_>) -> Result<u32, Error> {
         number(fields.required("CPU")?, "CPU")?;
         let application = number(fields.required("application")?, "application")?;
         let task = number(fields.required("task")?, "task")?;
         let thread = number(fields.required("thread")?, "thread")?;
         let row = self.header.thread(application, task, thread);
-        row.map(|(thread, _)| thread).ok_or_else(|| {
+        let (row, _) = row.ok_or_else(|| {
             ("thread".to_owned(), format!("the header has no thread {application}.{task}.{thread}"))
-        })
+        })?;
+        self.threads[row as usize].is_seen = true;
+        Ok(row)
     }
 
     /// Nanoseconds of a time.
@@ -147,6 +149,8 @@ impl<'h> Records<'h> {
             self.is_own && applications.get(application as usize - 1) == Some(&OWN_DEVICES)
         };
         let mut threads = self.threads.into_iter();
+        // Rows of the header's threads in the run.
+        let mut run_rows = Vec::with_capacity(threads.len());
         for (process, task) in self.header.tasks.iter().enumerate() {
             let application_tasks = self.header.tasks_of(task.place.0);
             let node = (task.node as usize).checked_sub(1);
@@ -162,13 +166,21 @@ impl<'h> Records<'h> {
                 rank: (self.has_mpi && task.place.0 == 1).then_some((task.place.1 - 1, application_tasks)),
             });
             for row in task.first..task.first + task.threads {
+                let records = threads.next().unwrap_or_default();
+                run_rows.push(run.threads.len() as u32);
+                if !records.is_seen {
+                    let why = "the header alone has them: nothing is known of their time";
+                    run.losses.add("threads without records", why, || {
+                        format!("thread {}.{}.{}", task.place.0, task.place.1, row - task.first + 1)
+                    });
+                    continue;
+                }
                 let name = names[1].get(row as usize).map_or_else(
                     || format!("thread {}.{}.{}", task.place.0, task.place.1, row - task.first + 1),
                     |name| (*name).to_owned(),
                 );
                 let is_beside = is_device(task.place.0);
                 let mut thread = Thread { process: process as u32, name, is_beside, ..Thread::default() };
-                let records = threads.next().unwrap_or_default();
                 add_spans(records, labels, last, &mut thread, &mut run);
                 run.threads.push(thread);
             }
@@ -181,7 +193,8 @@ impl<'h> Records<'h> {
                 continue;
             }
             let domain = run.domain(domain_name(self.is_own, tag));
-            run.flows.push(Flow { from: from.0, from_at: from.1, to: to.0, to_at: to.1, domain });
+            let [from_row, to_row] = [from, to].map(|(row, _)| run_rows[row as usize]);
+            run.flows.push(Flow { from: from_row, from_at: from.1, to: to_row, to_at: to.1, domain });
         }
         run
     }

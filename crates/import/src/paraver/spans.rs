@@ -42,6 +42,8 @@ pub(super) struct Change {
 pub(super) struct OfThread {
     pub states: Vec<State>,
     pub changes: Vec<Change>,
+    /// Whether it has a record of any kind.
+    pub is_seen: bool,
 }
 
 /// Adds the spans of a thread.

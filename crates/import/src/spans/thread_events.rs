@@ -8,7 +8,6 @@
 
 use super::run::{Span, Thread};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 /// Spans that may be open at one time. Contexts of tasks have room for 4096.
 const MAX_DEPTH: usize = 4000;
@@ -62,16 +61,15 @@ pub(super) fn play(thread: &Thread, marks: &[(u64, Mark)], mut take: impl FnMut(
     let mut irregular = Irregular::default();
     let (mut order, mut marks) = (order.into_iter().peekable(), marks.iter().peekable());
     let mut open: Vec<u32> = Vec::new();
-    // The earliest end first, of equal ones that of the newest span.
-    let mut ends: BinaryHeap<(Reverse<u64>, u64, u32)> = BinaryHeap::new();
-    let mut begun = 0;
+    // Ends of the open spans: the earliest one last, of equal ones that of the newest span.
+    let mut ends: Vec<(u64, u32)> = Vec::new();
     let start = |row: u32| spans[row as usize].start;
     loop {
         let enter = order.peek().map(|row| start(*row));
-        let leave = ends.peek().map(|(Reverse(at), _, row)| (*at, *row));
+        let leave = ends.last().copied();
         let mark = marks.peek().map(|(at, _)| *at);
         let Some(at) = [enter, leave.map(|(at, _)| at), mark].into_iter().flatten().min() else { break };
-        let takes_mark = |row: u32| start(row) == at || open.iter().all(|row| spans[*row as usize].end == at);
+        let takes_mark = |row: u32| start(row) == at || ends.first().is_none_or(|(latest, _)| *latest == at);
         match leave.filter(|(end, _)| *end == at) {
             Some((_, row)) if mark != Some(at) || enter == Some(at) || !takes_mark(row) => {
                 ends.pop();
@@ -83,14 +81,15 @@ pub(super) fn play(thread: &Thread, marks: &[(u64, Mark)], mut take: impl FnMut(
                     irregular.too_deep += 1;
                     continue;
                 }
-                let is_outlasted = |other: &&u32| spans[**other as usize].end < spans[row as usize].end;
-                if open.iter().filter(is_outlasted).nth(MAX_CROSSED).is_some() {
+                let end = spans[row as usize].end;
+                // Few: those behind it are outlasted.
+                let place = ends.partition_point(|(other, _)| *other >= end);
+                if ends.len() - place > MAX_CROSSED {
                     irregular.too_crossed += 1;
                     continue;
                 }
                 open.push(row);
-                begun += 1;
-                ends.push((Reverse(spans[row as usize].end), begun, row));
+                ends.insert(place, (end, row));
                 take(at, Step::Enter(row));
             }
             _ => {
@@ -181,6 +180,16 @@ mod tests {
         let spans: Vec<_> = (0..MAX_DEPTH as u64 + 2).map(|depth| (depth, 100_000 - depth)).collect();
         let (steps, irregular) = steps(&spans, &[]);
         assert_eq!((steps.len(), irregular.too_deep), (2 * MAX_DEPTH, 2));
+    }
+
+    #[test]
+    fn spans_with_the_same_end_close_newest_first() {
+        let (steps, irregular) = steps(&[(0, 9), (1, 5), (2, 9), (3, 9), (4, 7)], &[9]);
+        let expected =
+            ["0 +0", "1 +1", "2 +2", "3 +3", "4 +4", "5 <4", "5 <3", "5 <2", "5 -1", "5 >2", "5 >3", "5 >4"];
+        assert_eq!(steps[..12], expected);
+        assert_eq!(steps[12..], ["7 -4", "9 !", "9 -3", "9 -2", "9 -0"]);
+        assert_eq!(irregular, Irregular { overlaps: 1, ..Irregular::default() });
     }
 
     #[test]
