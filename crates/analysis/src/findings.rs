@@ -41,6 +41,15 @@ impl Confidence {
             Confidence::High => "high",
         }
     }
+
+    /// Confidence in a culprit that is sure for a part of the loss.
+    pub fn of_share(sure_ns: u64, ns: u64) -> Confidence {
+        match sure_ns as f64 / ns.max(1) as f64 {
+            share if share >= 0.7 => Confidence::High,
+            share if share >= 0.3 => Confidence::Medium,
+            _ => Confidence::Low,
+        }
+    }
 }
 
 /// A loss and its cause.
@@ -232,15 +241,6 @@ fn unsure_waits_ns(execution: &Execution, charges: &[Charge], shortage: &CpuShor
     }
 }
 
-/// Confidence that the culprit is known, which is sure for a part of the loss.
-fn confidence_of(sure_ns: u64, ns: u64) -> Confidence {
-    match sure_ns as f64 / ns.max(1) as f64 {
-        share if share >= 0.7 => Confidence::High,
-        share if share >= 0.3 => Confidence::Medium,
-        _ => Confidence::Low,
-    }
-}
-
 /// From the begin of the first task to the end of the last one.
 fn time_of_tasks(execution: &Execution) -> Option<(u64, u64)> {
     let known = |at: &u64| *at != NO_TIME;
@@ -329,11 +329,11 @@ pub(crate) fn findings(
             None if blamed == Blamed::Nobody && cause != Cause::Lock && !execution.knows_off_cpu() => {
                 Confidence::Low
             }
-            None => confidence_of(alone_ns, ns).max(if even { Confidence::Low } else { Confidence::Medium }),
+            None => Confidence::of_share(alone_ns, ns).max(if even { Confidence::Low } else { Confidence::Medium }),
         };
         let is_of_tasks = (cause, blamed) == (Cause::Wait, Blamed::Task) && grain.is_none();
         let unsure_ns = if is_of_tasks { facts.unsure_ns.min(ns) } else { 0 };
-        let limit = confidence_of(ns - unsure_ns, ns);
+        let limit = Confidence::of_share(ns - unsure_ns, ns);
         let no_cpu_percent = match limit < confidence {
             true => (u128::from(unsure_ns) * 100 / u128::from(ns.max(1))) as u64,
             false => 0,

@@ -53,6 +53,7 @@ pub(super) fn findings(tree: &CallTree) -> Findings {
         // Damaged files have any number.
         of.fold(0, |sum: u64, (_, ns)| sum.saturating_add(*ns))
     };
+    let no_cpu_percent = no_cpu_percent(tree, sum_of(&State::is_useful));
     let tree = &tree.without_runtime();
     let constructs = Constructs::of(tree);
     let mut losses: BTreeMap<Key, Loss> = BTreeMap::new();
@@ -105,6 +106,7 @@ pub(super) fn findings(tree: &CallTree) -> Findings {
             _ => {}
         }
         finding.path = path.steps;
+        doubt_code_without_cpu(&mut finding, no_cpu_percent);
         rows.push(finding);
     }
     let runtime_ns = sum_of(&|state| state.group() == Group::Runtime);
@@ -136,6 +138,34 @@ pub(super) fn findings(tree: &CallTree) -> Findings {
     };
     let verdict = verdict_on_workers(total, &rows);
     Findings { verdict, rows, base_ns, whose: Whose::Workers, cpu_time: None }
+}
+
+/// Percent of the time of workers with code to run in which they had no CPU for it.
+fn no_cpu_percent(tree: &CallTree, useful_ns: u64) -> u64 {
+    let useful = State::ALL.into_iter().filter(|state| state.is_useful());
+    let without = useful.filter_map(|state| tree.totals.get(&format!("no_cpu.{}", state.name())));
+    let without: u128 = without.map(|ns| u128::from(*ns)).sum();
+    (without * 100 / (without + u128::from(useful_ns)).max(1)) as u64
+}
+
+/// Lowers the confidence in blamed code that often had no CPU: a profile does not know whether others waited then.
+fn doubt_code_without_cpu(finding: &mut NamedFinding, percent: u64) {
+    let is_of_code = match finding.blamed {
+        Blamed::Serial | Blamed::Task | Blamed::Code | Blamed::Creation => finding.cause == Cause::Wait,
+        Blamed::Holder => finding.cause == Cause::Lock,
+        _ => false,
+    };
+    let limit = Confidence::of_share(100 - percent.min(100), 100);
+    if is_of_code && limit < finding.confidence {
+        finding.confidence = limit;
+        let doubt = format!(
+            "workers had no CPU in {percent} % of the time in which they had code to run: whether others waited for the code is not known"
+        );
+        finding.evidence = match finding.evidence.as_str() {
+            "" => doubt,
+            path => format!("{doubt}; {path}"),
+        };
+    }
 }
 
 fn sum_at(at: &[(NodeId, u64)]) -> u64 {
@@ -501,5 +531,23 @@ mod tests {
         let grain = fine.grain.unwrap();
         assert_eq!((grain.tasks, grain.mean_ns, grain.cost_ns), (140, 10, 20));
         assert_eq!(fine.place, "make [task at a.c:10]");
+    }
+    /// Code that has no CPU for most of its time is no sure cause of the waits of others.
+    #[test]
+    fn code_without_a_cpu_is_doubted() {
+        let confidence_of = |no_cpu_ns: u64| {
+            let mut tree = tree();
+            tree.totals.insert("no_cpu.task".to_owned(), no_cpu_ns);
+            let rows = findings(&tree).rows;
+            let of = |blamed| rows.iter().find(|row| row.blamed == blamed && row.ns > 6).unwrap();
+            assert_eq!(of(Blamed::System).confidence, Confidence::Medium);
+            let doubt = "is not known; ";
+            assert_eq!(of(Blamed::Serial).evidence.contains(doubt), no_cpu_ns > 300, "{no_cpu_ns}");
+            [Blamed::Serial, Blamed::Holder, Blamed::Task].map(|blamed| of(blamed).confidence)
+        };
+        // Beside 500 ns on a CPU.
+        assert_eq!(confidence_of(100), [Confidence::High, Confidence::High, Confidence::Medium]);
+        assert_eq!(confidence_of(500), [Confidence::Medium; 3]);
+        assert_eq!(confidence_of(2000), [Confidence::Low; 3]);
     }
 }
