@@ -6,6 +6,7 @@ use crate::entries::Entries;
 use crate::grain::{Grain, Grains};
 use crate::hang::{Hang, Needed};
 use crate::late_process::LateProcess;
+use crate::no_tasks::NoTasks;
 use crate::serial_code::{ends_threads, is_serial};
 use crate::state_places::SumsByPlace;
 use crate::states::StateLedger;
@@ -14,8 +15,8 @@ use crate::teams::Worksharing;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use taskscope_execution::{
-    Blamed, Cause, CpuShortage, Execution, Group, NO_TIME, Pattern, Place, PlaceKind, Section, Span, Starts,
-    State, ThreadIndex, ThreadKind, join_intervals,
+    Blamed, Cause, CpuShortage, Execution, Group, Pattern, Place, PlaceKind, Section, Starts, State,
+    ThreadIndex,
 };
 
 /// Confidence in the cause.
@@ -138,8 +139,10 @@ pub(crate) struct Facts<'e> {
     shortage: CpuShortage,
     /// Nanoseconds of waits for tasks that may have been waits for a CPU ([`Execution::unsure_waits_ns`]).
     unsure_ns: u64,
-    /// From the begin of the first task to the end of the last one, if CPUs that are workers wait mostly outside of it.
-    lacks_tasks_outside: Option<(u64, u64)>,
+    /// Activities of workers in times without a task.
+    no_tasks: NoTasks,
+    /// Idle time during which no code ran.
+    nobodys_idle_ns: u64,
     /// Places of serial code that is blocked mostly while the runtime ends its threads.
     ends_threads: FxHashSet<Place>,
 }
@@ -165,17 +168,19 @@ impl<'e> Facts<'e> {
         created: Creations,
         shortage: CpuShortage,
     ) -> Facts<'e> {
+        let no_tasks = NoTasks::of(execution);
+        let nobodys = charges.iter().filter(|charge| charge.culprit == Culprit::Nobody(Place::UNKNOWN));
         Facts {
             execution,
-            grains: Grains::of(execution, ledger, charges, types),
+            grains: Grains::of(execution, ledger, charges, types, &no_tasks),
+            nobodys_idle_ns: nobodys.map(|charge| charge.by_state.group_ns(Group::Idle)).sum(),
+            no_tasks,
             in_code: ledger.in_code(),
             created,
             unsure_ns: unsure_waits_ns(execution, charges, &shortage),
             shortage,
             charged: charges.iter().map(|charge| (charge.culprit, charge.by_state)).collect(),
             has_sections: ledger.causes.iter().any(|row| row.state.group() == Group::Runtime),
-            lacks_tasks_outside: time_of_tasks(execution)
-                .filter(|time| lacks_tasks(execution, *time, charges)),
             ends_threads: ends_threads(execution, ledger),
         }
     }
@@ -213,13 +218,20 @@ impl<'e> Facts<'e> {
             _ => (Cause::Wait, Blamed::Nobody),
         };
         let waits_for_nobody = charge.culprit == Culprit::Nobody(Place::UNKNOWN);
-        let is_outside = |(first, last): (u64, u64)| part.0 < first || part.1 > last;
+        let lacks_tasks = || match state.group() {
+            Group::Runtime => self.spends_without_tasks((state, place)),
+            _ => waits_for_nobody && self.no_tasks.explain_idle(self.nobodys_idle_ns, part),
+        };
         let pattern = match is_outside_team((cause, blamed), by_state) {
             true => Some(Pattern::OutsideTeam),
-            false => (waits_for_nobody && self.lacks_tasks_outside.is_some_and(is_outside))
-                .then_some(Pattern::NoTasks),
+            false => lacks_tasks().then_some(Pattern::NoTasks),
         };
         Some(Verdict { cause, blamed, pattern, state, place, grain: None })
+    }
+
+    /// Whether workers spend their time in a section of the runtime for lack of tasks.
+    fn spends_without_tasks(&self, section: (State, Place)) -> bool {
+        self.no_tasks.explain_runtime(section, self.in_code.get(&section))
     }
 }
 
@@ -239,53 +251,6 @@ fn unsure_waits_ns(execution: &Execution, charges: &[Charge], shortage: &CpuShor
         true => execution.unsure_waits_ns(),
         false => 0,
     }
-}
-
-/// From the begin of the first task to the end of the last one.
-fn time_of_tasks(execution: &Execution) -> Option<(u64, u64)> {
-    let known = |at: &u64| *at != NO_TIME;
-    let first = execution.tasks.began.iter().copied().filter(known).min()?;
-    let last = execution.tasks.ended.iter().copied().filter(known).max()?;
-    Some((first, last))
-}
-
-/// Whether CPUs are the workers, and more than half of the time in which all wait and nobody is blamed is before the first task
-/// begins or after the last one ends.
-fn lacks_tasks(execution: &Execution, (first, last): (u64, u64), charges: &[Charge]) -> bool {
-    if execution.workers().any(|(_, thread)| thread.kind != ThreadKind::Cpu) {
-        return false;
-    }
-    let mut waits: Vec<Span> = Vec::new();
-    let mut busy: Vec<(u64, u64)> = Vec::new();
-    for (thread, _) in execution.workers() {
-        let before = execution.spans_of_run(thread).take_while(|span| span.start < first);
-        let after = execution.shown_spans_from(thread, last).map(|cut| cut.span);
-        for span in before.chain(after.skip_while(|span| span.start < first)) {
-            match span.section.state.group() {
-                Group::Idle => waits.push(span),
-                _ => busy.push((span.start, span.end)),
-            }
-        }
-    }
-    join_intervals(&mut busy);
-    let outside: u64 = waits
-        .iter()
-        .map(|wait| {
-            let parts = [(wait.start, wait.end.min(first)), (wait.start.max(last), wait.end)];
-            let parts = parts.into_iter().filter(|(start, end)| start < end);
-            parts.map(|(start, end)| end - start - overlap(&busy, start, end)).sum::<u64>()
-        })
-        .sum();
-    let nobodys = charges.iter().filter(|charge| charge.culprit == Culprit::Nobody(Place::UNKNOWN));
-    let all: u64 = nobodys.map(|charge| charge.by_state.group_ns(Group::Idle)).sum();
-    outside > all / 2
-}
-
-/// Nanoseconds from `start` to `end` that are in these intervals, which are in order and apart.
-fn overlap(intervals: &[(u64, u64)], start: u64, end: u64) -> u64 {
-    let from = intervals.partition_point(|interval| interval.1 <= start);
-    let inside = intervals[from..].iter().take_while(|interval| interval.0 < end);
-    inside.map(|interval| interval.1.min(end) - interval.0.max(start)).sum()
 }
 
 /// Whether workers spent most of the lost time outside of all regions while code of a region is blamed: they were not in
@@ -329,7 +294,11 @@ pub(crate) fn findings(
             None if blamed == Blamed::Nobody && cause != Cause::Lock && !execution.knows_off_cpu() => {
                 Confidence::Low
             }
-            None => Confidence::of_share(alone_ns, ns).max(if even { Confidence::Low } else { Confidence::Medium }),
+            None => Confidence::of_share(alone_ns, ns).max(if even {
+                Confidence::Low
+            } else {
+                Confidence::Medium
+            }),
         };
         let is_of_tasks = (cause, blamed) == (Cause::Wait, Blamed::Task) && grain.is_none();
         let unsure_ns = if is_of_tasks { facts.unsure_ns.min(ns) } else { 0 };
@@ -395,6 +364,7 @@ pub(crate) fn findings(
                 Cause::Unknown if state == State::NoSubsystem && !facts.has_sections => {
                     Some(Pattern::NoSections)
                 }
+                _ if facts.spends_without_tasks((state, row.place)) => Some(Pattern::NoTasks),
                 Cause::Blocked if facts.ends_threads.contains(&row.place) => Some(Pattern::ThreadsEnd),
                 Cause::Blocked if is_serial(row.place) => Some(Pattern::BlockedSerial),
                 _ => None,

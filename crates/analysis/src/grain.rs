@@ -2,10 +2,13 @@
 //!
 //! The cost of a task is the process's loss in the runtime, and in waits of teams without any working thread,
 //! divided by the number of its tasks: the task size at which work and cost are equal (METG at 50 %,
-//! Slaughter et al., SC 2020), as far as a timeline shows.
+//! Slaughter et al., SC 2020), as far as a timeline shows. Losses in times without a task
+//! ([`crate::no_tasks`]) are not the cost of one.
 
 use crate::blame::{Charge, Culprit};
 use crate::by_state::ByState;
+use crate::no_tasks::NoTasks;
+use crate::state_places::process_of;
 use crate::states::StateLedger;
 use crate::task_types::{TaskType, is_explicit};
 use rustc_hash::FxHashMap;
@@ -45,7 +48,13 @@ pub(crate) struct Grains {
 }
 
 impl Grains {
-    pub fn of(execution: &Execution, ledger: &StateLedger, charges: &[Charge], types: &[TaskType]) -> Grains {
+    pub fn of(
+        execution: &Execution,
+        ledger: &StateLedger,
+        charges: &[Charge],
+        types: &[TaskType],
+        no_tasks: &NoTasks,
+    ) -> Grains {
         let mut lost: FxHashMap<ProcessIndex, u64> = FxHashMap::default();
         for charge in charges {
             if let Culprit::Nobody(place) = charge.culprit {
@@ -65,7 +74,7 @@ impl Grains {
         let mut by_process: FxHashMap<ProcessIndex, Vec<Grain>> = FxHashMap::default();
         for row in explicit().filter(|row| row.began >= MIN_TASKS && row.mean_ns() <= MAX_MEAN_NS) {
             let process = type_process(row);
-            let lost = lost.get(&process).copied().unwrap_or(0);
+            let lost = lost.get(&process).copied().unwrap_or(0).saturating_sub(no_tasks.lost_of(process));
             let cost_ns = lost / tasks.get(&process).copied().unwrap_or(0).max(1);
             if row.mean_ns() < cost_ns {
                 let grain = Grain { ty: row.ty, tasks: row.began, mean_ns: row.mean_ns(), cost_ns };
@@ -95,16 +104,4 @@ impl Grains {
             _ => None,
         }
     }
-}
-
-fn process_of(execution: &Execution, place: Place) -> ProcessIndex {
-    let catalog = &execution.catalog;
-    let process = match place.kind() {
-        PlaceKind::Site(site) => catalog.sites.get(site.index()).map(|site| site.process),
-        PlaceKind::Type(ty) => catalog.types.get(ty.index()).map(|ty| ty.process),
-        PlaceKind::Gap(gap) => catalog.gaps.get(gap.index()).map(|gap| gap.process),
-        // With one process, everything belongs to it.
-        PlaceKind::Unknown => (execution.process_count() == 1).then_some(ProcessIndex(0)),
-    };
-    process.unwrap_or(ProcessIndex::NONE)
 }

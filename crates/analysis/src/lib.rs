@@ -31,6 +31,7 @@ mod keys;
 mod late_process;
 mod ledger;
 mod locks;
+mod no_tasks;
 mod path_lines;
 pub mod pop;
 mod radix;

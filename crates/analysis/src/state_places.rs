@@ -1,7 +1,20 @@
 //! Numbers for states at places: walks over sections sum by them, and few of them follow each other again and again.
 
 use rustc_hash::FxHashMap;
-use taskscope_execution::{Place, RecentNumbers, State};
+use taskscope_execution::{Execution, Place, PlaceKind, ProcessIndex, RecentNumbers, State};
+
+/// The process of a place.
+pub(crate) fn process_of(execution: &Execution, place: Place) -> ProcessIndex {
+    let catalog = &execution.catalog;
+    let process = match place.kind() {
+        PlaceKind::Site(site) => catalog.sites.get(site.index()).map(|site| site.process),
+        PlaceKind::Type(ty) => catalog.types.get(ty.index()).map(|ty| ty.process),
+        PlaceKind::Gap(gap) => catalog.gaps.get(gap.index()).map(|gap| gap.process),
+        // With one process, everything belongs to it.
+        PlaceKind::Unknown => (execution.process_count() == 1).then_some(ProcessIndex(0)),
+    };
+    process.unwrap_or(ProcessIndex::NONE)
+}
 
 /// Numbers of keys in the order of first use.
 pub(crate) struct StatePlaces {

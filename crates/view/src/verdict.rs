@@ -83,7 +83,7 @@ fn subject(finding: &NamedFinding) -> String {
             format!("events or the driver, for which {} waits", finding.place)
         }
         (Some(Pattern::TooFine), _) => format!("tasks that are too small: {}", finding.place),
-        (Some(Pattern::NoTasks), _) => "time before the first task and after the last one".to_owned(),
+        (Some(Pattern::NoTasks), _) => "time without a task to start".to_owned(),
         (Some(Pattern::HandOver), _) => at("waking threads"),
         (Some(Pattern::ThreadsEnd), _) => "the end of the runtime's threads".to_owned(),
         (Some(Pattern::OutsideTeam), _) => match finding.place.as_str() {

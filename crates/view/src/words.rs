@@ -269,7 +269,7 @@ pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
             None => format!("tasks are too small: {place}"),
         },
         (Some(Pattern::NoTasks), _) => {
-            format!("{workers} have no task: none has begun, or all have ended")
+            format!("{workers} have no task: the program has none to start")
         }
         (Some(Pattern::ThreadsEnd), _) => {
             let place = if has_place { format!(": {place}") } else { String::new() };
