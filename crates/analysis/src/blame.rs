@@ -162,8 +162,8 @@ pub(crate) fn charges(charged: &Entries<Entry<StateCharge>>, alone: &Entries<Cul
 /// that worked alone.
 pub(crate) fn undirected(execution: &Execution) -> (ChargeRows, Vec<(Culprit, u64)>) {
     let mut sums = Sums::default();
-    for process in 0..execution.processes.len() {
-        sweep(execution, ProcessIndex(process as u32), &mut sums);
+    for (process, threads) in execution.threads_by_process().iter().enumerate() {
+        sweep(execution, (ProcessIndex::of(process), threads), &mut sums);
     }
     sums.rows()
 }

@@ -18,6 +18,7 @@
 
 use crate::efficiency::efficiency;
 use crate::{Analysis, ByState};
+use rustc_hash::FxHashMap;
 use taskscope_execution::{Execution, Group, ProcessIndex, State};
 
 /// One process.
@@ -95,22 +96,19 @@ pub fn hybrid(execution: &Execution, analysis: &Analysis) -> Hybrid {
         ..Hybrid::default()
     };
     let idle = ledger.idle_in_calls(execution);
-    let mut nodes: Vec<(String, Vec<f64>)> = Vec::new();
-    for index in 0..execution.processes.len() {
-        let process = ProcessIndex(index as u32);
-        let row = &execution.processes[index];
-        let own = ledger
-            .threads
-            .iter()
-            .filter(|time| time.worker && execution.threads[time.thread.index()].process == process);
-        let (mut workers, mut sum) = (0, ByState::default());
-        for time in own {
-            workers += 1;
-            sum.add_all(&time.started());
-        }
+    let mut nodes: Vec<Vec<f64>> = Vec::new();
+    let mut node_rows: FxHashMap<&str, usize> = FxHashMap::default();
+    let mut sums = vec![(0, ByState::default()); execution.processes.len()];
+    for time in ledger.threads.iter().filter(|time| time.worker) {
+        let (workers, sum) = &mut sums[execution.threads[time.thread.index()].process.index()];
+        *workers += 1;
+        sum.add_all(&time.started());
+    }
+    for ((index, row), (workers, sum)) in execution.processes.iter().enumerate().zip(sums) {
         if workers == 0 {
             continue;
         }
+        let process = ProcessIndex::of(index);
         let of = OfProcess {
             process,
             workers,
@@ -121,10 +119,10 @@ pub fn hybrid(execution: &Execution, analysis: &Analysis) -> Hybrid {
             mpi_worker_idle_ns: idle.get(&process),
         };
         let outside = (of.capacity_ns - of.mpi_ns - of.mpi_worker_idle_ns) as f64 / workers as f64;
-        let host = row.loom.split('.').next().unwrap_or("").to_owned();
-        match nodes.iter_mut().find(|(name, _)| *name == host) {
-            Some((_, times)) => times.push(outside),
-            None => nodes.push((host, vec![outside])),
+        let node = *node_rows.entry(taskscope_execution::host(&row.loom)).or_insert(nodes.len());
+        match nodes.get_mut(node) {
+            Some(times) => times.push(outside),
+            None => nodes.push(vec![outside]),
         }
         result.mpi_worker_idle_ns += of.mpi_worker_idle_ns;
         result.elapsed_ns = result.elapsed_ns.max(of.elapsed_ns);
@@ -146,12 +144,13 @@ pub fn hybrid(execution: &Execution, analysis: &Analysis) -> Hybrid {
 }
 
 impl Hybrid {
-    fn factors(&mut self, nodes: &[(String, Vec<f64>)]) {
+    /// `nodes` are the times outside of MPI of the processes of each node.
+    fn factors(&mut self, nodes: &[Vec<f64>]) {
         let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 1.0 };
         let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len().max(1) as f64;
-        let all: Vec<f64> = nodes.iter().flat_map(|(_, times)| times.iter().copied()).collect();
+        let all: Vec<f64> = nodes.iter().flatten().copied().collect();
         let most = all.iter().copied().fold(0.0, f64::max);
-        let fullest = nodes.iter().map(|(_, times)| mean(times)).fold(0.0, f64::max);
+        let fullest = nodes.iter().map(|times| mean(times)).fold(0.0, f64::max);
         let outside = (self.capacity_ns - self.mpi_ns - self.mpi_worker_idle_ns) as f64;
         self.mpi_parallel = share(outside, self.capacity_ns as f64);
         self.mpi_communication = share(most, self.elapsed_ns as f64);

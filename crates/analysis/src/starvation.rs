@@ -85,9 +85,9 @@ pub fn starvation(execution: &Execution) -> Starvation {
             waits.entry(process).or_default().push((queued.ready, queued.began));
         }
     }
-    for process in (0..execution.processes.len() as u32).map(ProcessIndex) {
-        let waits = waits.remove(&process).unwrap_or_default();
-        let (pieces, off) = pieces(execution, process);
+    for (process, threads) in execution.threads_by_process().iter().enumerate() {
+        let waits = waits.remove(&ProcessIndex::of(process)).unwrap_or_default();
+        let (pieces, off) = pieces(execution, threads);
         sweep(execution, &waits, (&pieces, &off), &mut by);
     }
     all.by = by.into_values().collect();
@@ -102,10 +102,9 @@ fn process_of(execution: &Execution, task: TaskIndex) -> Option<ProcessIndex> {
 }
 
 /// Stretches of a thread's time in one task, and the times in them without a CPU.
-fn pieces(execution: &Execution, process: ProcessIndex) -> (Vec<Piece>, Vec<Off>) {
+fn pieces(execution: &Execution, threads: &[ThreadIndex]) -> (Vec<Piece>, Vec<Off>) {
     let (mut pieces, mut off): (Vec<Piece>, Vec<Off>) = Default::default();
-    let threads = (0..execution.threads.len() as u32).map(ThreadIndex);
-    for thread in threads.filter(|thread| execution.threads[thread.index()].process == process) {
+    for thread in threads.iter().copied() {
         for span in execution.spans_of_run(thread).filter(|span| span.section.task.is_some()) {
             let (task, start, end) = (span.section.task, span.start, span.end);
             let is_off = span.section.state.group() == Group::Off && start < end;

@@ -449,21 +449,22 @@ impl Instant {
     }
 }
 
-/// Walks over the time of all workers of a process. Waits of unselected threads are omitted; work of the
+/// Walks over the time of all workers of a process, among these threads of it. Waits of unselected threads are omitted; work of the
 /// others meanwhile is not, nor work of the runtime's own threads (target tasks).
-pub(crate) fn sweep<S: Sweep>(execution: &Execution, process: ProcessIndex, sums: &mut S) {
+pub(crate) fn sweep<S: Sweep>(
+    execution: &Execution,
+    (process, threads): (ProcessIndex, &[ThreadIndex]),
+    sums: &mut S,
+) {
     let roles = State::ALL.map(role);
     let charged_roles = roles.map(|role| if is_charged(role) { role } else { Role::NEITHER });
     let [mut roles, mut charged_roles] =
         [roles, charged_roles].map(|roles| KnownRoles::of(roles, &execution.activities));
     let runs_code = |thread: &Thread| thread.worker || thread.kind == ThreadKind::Helper;
-    let is_own = |thread: &ThreadIndex| {
-        let row = &execution.threads[thread.index()];
-        row.process == process && runs_code(row)
-    };
-    let mut lanes: Vec<Lane<'_, S::Key>> = (0..execution.threads.len() as u32)
-        .map(ThreadIndex)
-        .filter(is_own)
+    let mut lanes: Vec<Lane<'_, S::Key>> = threads
+        .iter()
+        .copied()
+        .filter(|thread| runs_code(&execution.threads[thread.index()]))
         .enumerate()
         .map(|(number, thread)| Lane {
             thread,

@@ -254,6 +254,15 @@ impl Execution {
         }
     }
 
+    /// The threads of each process, in order.
+    pub fn threads_by_process(&self) -> Vec<Vec<ThreadIndex>> {
+        let mut threads = vec![Vec::new(); self.processes.len()];
+        for (thread, row) in self.threads.iter().enumerate() {
+            threads[row.process.index()].push(ThreadIndex::of(thread));
+        }
+        threads
+    }
+
     /// Number of processes that ran, without the holders of CPUs.
     pub fn process_count(&self) -> usize {
         self.processes.iter().filter(|process| !process.has_cpus).count()

@@ -36,8 +36,7 @@ use crate::intervals::{Times, join_intervals, joined, subtract};
 use crate::system_cause::{SystemCause, SystemTime};
 use crate::track_columns::TrackColumns;
 use crate::{
-    CpuGroup, Execution, Holders, KeptBy, LatePeers, OffCpu, OsSource, ProcessIndex, State, ThreadIndex,
-    ThreadKind,
+    CpuGroup, Execution, KeptBy, LatePeers, OffCpu, OsSource, ProcessIndex, State, ThreadIndex, ThreadKind,
 };
 use activity::{Changes, Doing, Now, from};
 pub use cpu_shortage::CpuShortage;
@@ -46,6 +45,7 @@ use member::Member;
 use ready::{ReadyTasks, TaskFacts};
 use rustc_hash::FxHashMap;
 use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use sweep::{Crowd, Lane, Sweep};
 
@@ -77,9 +77,9 @@ impl Execution {
         self.set_sources_of_cpus();
         let mut all = Vec::new();
         let crowds = self.crowds();
-        let (facts, peers) = (OnceCell::new(), LatePeers::of(self));
+        let of_run = OfRun::of(self, &crowds, device_waits);
         for processes in self.related_processes(&crowds) {
-            self.attribute((&processes, &crowds), (device_waits, &peers), &facts, &mut all);
+            self.attribute(&processes, &of_run, &mut all);
         }
         for (thread, row) in self.threads.iter().enumerate().filter(|(_, row)| !row.worker) {
             self.attribute_own_code(ThreadIndex(thread as u32), row, device_waits, &mut all);
@@ -240,23 +240,23 @@ impl Execution {
 
     /// Processes with workers, grouped by common crowds.
     fn related_processes(&self, crowds: &[Crowd]) -> Vec<Vec<ProcessIndex>> {
-        let process_of = |thread: &ThreadIndex| self.threads[thread.index()].process;
-        let mut related: Vec<Vec<ProcessIndex>> = Vec::new();
-        let alone = self.workers().map(|(thread, _)| vec![process_of(&thread)]);
-        for mut set in crowds.iter().map(|crowd| crowd.workers.iter().map(process_of).collect()).chain(alone)
-        {
-            related.retain_mut(|other: &mut Vec<ProcessIndex>| {
-                let apart = !other.iter().any(|process| set.contains(process));
-                if !apart {
-                    set.append(other);
-                }
-                apart
-            });
-            set.sort_unstable();
-            set.dedup();
-            related.push(set);
+        let process_of = |thread: &ThreadIndex| self.threads[thread.index()].process.index();
+        // A process before it in its group, or itself.
+        let mut before: Vec<usize> = (0..self.processes.len()).collect();
+        for crowd in crowds {
+            for pair in crowd.workers.windows(2) {
+                let firsts =
+                    [&pair[0], &pair[1]].map(|thread| first_of_group(&mut before, process_of(thread)));
+                before[firsts[0].max(firsts[1])] = firsts[0].min(firsts[1]);
+            }
         }
-        related
+        let with_workers: BTreeSet<usize> = self.workers().map(|(thread, _)| process_of(&thread)).collect();
+        let mut groups: BTreeMap<usize, Vec<ProcessIndex>> = BTreeMap::new();
+        for process in with_workers {
+            let first = first_of_group(&mut before, process);
+            groups.entry(first).or_default().push(ProcessIndex::of(process));
+        }
+        groups.into_values().collect()
     }
 
     /// Times in which a thread could run and had no CPU, by its recorder or its track: start and end of each,
@@ -314,32 +314,26 @@ impl Execution {
         sources.filter_map(|(start, end, columns)| Some((start, end, *by_columns.get(&columns)?))).collect()
     }
 
-    fn attribute(
-        &self,
-        (processes, crowds): (&[ProcessIndex], &[Crowd]),
-        (device_waits, peers): (&[OffCpu], &LatePeers),
-        facts: &OnceCell<TaskFacts>,
-        all: &mut Vec<SystemTime>,
-    ) {
-        let runs_code = |row: &crate::Thread| row.worker || row.kind == ThreadKind::Helper;
-        let members: Vec<Member> = (0..self.threads.len() as u32)
-            .map(ThreadIndex)
-            .filter(|thread| runs_code(&self.threads[thread.index()]))
-            .filter_map(|thread| {
-                let row = &self.threads[thread.index()];
-                let process = processes.iter().position(|process| *process == row.process)?;
-                let crowd = crowds.iter().position(|crowd| crowd.workers.contains(&thread));
-                Some(Member {
-                    thread,
-                    process,
-                    crowd,
-                    worker: row.worker,
-                    off: self.runnable_times(thread),
-                    blocked: self.blocked_times(thread),
-                    device: self.device_times(thread, device_waits),
-                })
+    fn attribute<'e>(&'e self, processes: &[ProcessIndex], of_run: &OfRun<'e>, all: &mut Vec<SystemTime>) {
+        let OfRun { crowds, peers, .. } = of_run;
+        let member = |process: usize, thread: ThreadIndex| {
+            let row = &self.threads[thread.index()];
+            (row.worker || row.kind == ThreadKind::Helper).then(|| Member {
+                thread,
+                process,
+                crowd: of_run.crowd_of.get(&thread).copied(),
+                worker: row.worker,
+                off: self.runnable_times(thread),
+                blocked: self.blocked_times(thread),
+                device: self.device_times(thread, of_run.device_waits),
             })
-            .collect();
+        };
+        let mut members: Vec<Member> = Vec::new();
+        for (number, process) in processes.iter().enumerate() {
+            let threads = of_run.threads_by_process[process.index()].iter();
+            members.extend(threads.filter_map(|thread| member(number, *thread)));
+        }
+        members.sort_by_key(|member| member.thread);
         let crowded = members.iter().any(|member| member.crowd.is_some());
         let mut directed: Vec<Vec<(u64, u64)>> =
             members.iter().map(|member| call_times(peers, member.thread)).collect();
@@ -347,7 +341,7 @@ impl Execution {
         if !crowded && members.iter().zip(&directed).all(have_cpus) {
             return;
         }
-        let waits = LockWaits { execution: self, holders: Holders::of(&self.holds) };
+        let waits = of_run.lock_waits.get_or_init(|| LockWaits::of(self));
         for (member, times) in members.iter().zip(&mut directed) {
             times.extend(waits.system_times(member.thread, &member.off));
             join_intervals(times);
@@ -357,7 +351,7 @@ impl Execution {
             // If each worker has a CPU, no time is charged to the system.
             false => joined(members.iter().map(|member| &member.off).chain(&directed)),
         };
-        let ready = ReadyTasks::of(self, &members, processes, facts);
+        let ready = ReadyTasks::of(self, &members, processes, &of_run.facts);
         let mut sweep = Sweep::of(&members, processes.len(), crowds, &ready, all);
         for (begin, end) in windows {
             let lanes = members.iter().zip(&directed).map(
@@ -376,6 +370,48 @@ impl Execution {
             sweep.run(lanes.collect(), begin, end);
         }
     }
+}
+
+/// Facts of the run, common to all groups of processes.
+struct OfRun<'r> {
+    crowds: &'r [Crowd],
+    /// The first crowd of each thread that is in one.
+    crowd_of: FxHashMap<ThreadIndex, usize>,
+    threads_by_process: Vec<Vec<ThreadIndex>>,
+    device_waits: &'r [OffCpu],
+    peers: LatePeers,
+    /// Computed if they are needed.
+    facts: OnceCell<TaskFacts>,
+    lock_waits: OnceCell<LockWaits<'r>>,
+}
+
+impl<'r> OfRun<'r> {
+    fn of(execution: &'r Execution, crowds: &'r [Crowd], device_waits: &'r [OffCpu]) -> Self {
+        let mut crowd_of = FxHashMap::default();
+        for (number, crowd) in crowds.iter().enumerate() {
+            crowd.workers.iter().for_each(|thread| {
+                crowd_of.entry(*thread).or_insert(number);
+            });
+        }
+        OfRun {
+            crowds,
+            crowd_of,
+            threads_by_process: execution.threads_by_process(),
+            device_waits,
+            peers: LatePeers::of(execution),
+            facts: OnceCell::new(),
+            lock_waits: OnceCell::new(),
+        }
+    }
+}
+
+/// The first process of a group; shortens the way to it.
+fn first_of_group(before: &mut [usize], mut process: usize) -> usize {
+    while before[process] != process {
+        before[process] = before[before[process]];
+        process = before[process];
+    }
+    process
 }
 
 /// The times in which calls of a thread wait for a late process by the system's doing.

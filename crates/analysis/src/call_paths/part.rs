@@ -44,6 +44,11 @@ impl<'a> Part<'a> {
         self.execution.selected_workers().map(|(thread, _)| thread)
     }
 
+    /// Whether a thread is one of them.
+    pub fn is_worker(&self, thread: ThreadIndex) -> bool {
+        self.execution.threads.get(thread.index()).is_some_and(|row| row.worker && row.selected)
+    }
+
     /// Whether this instant is in it.
     pub fn has(&self, at: u64) -> bool {
         (self.begin..self.end).contains(&at)

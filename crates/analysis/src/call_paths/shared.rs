@@ -14,9 +14,10 @@ use taskscope_profile::{Frame, Marker, Metric, NodeId, ROOT, Tree};
 /// Adds the charges of working threads; `leaves` are the nodes of the samples.
 pub fn add_shared(contexts: &mut Contexts<'_>, tree: &mut Tree, leaves: &[NodeId]) {
     let execution = contexts.execution;
-    for (process, period_ns) in sampling_periods(execution).into_iter().enumerate() {
-        let process = ProcessIndex(process as u32);
-        let waited = waited_in(contexts, process);
+    let periods = sampling_periods(execution).into_iter();
+    for (process, (period_ns, threads)) in periods.zip(execution.threads_by_process()).enumerate() {
+        let process = ProcessIndex::of(process);
+        let waited = waited_in(contexts, &threads);
         let mut sums = PathSums {
             period_ns,
             contexts,
@@ -26,17 +27,17 @@ pub fn add_shared(contexts: &mut Contexts<'_>, tree: &mut Tree, leaves: &[NodeId
             parts: FxHashMap::default(),
             threads: FxHashMap::default(),
         };
-        sweep(execution, process, &mut sums);
+        sweep(execution, (process, &threads), &mut sums);
         sums.settle(&waited);
     }
 }
 
-/// The part's nanoseconds of waits of a process's workers, by victim state.
-fn waited_in(contexts: &Contexts<'_>, process: ProcessIndex) -> [u64; VICTIMS.len()] {
+/// The part's nanoseconds of waits of the workers among these threads, by victim state.
+fn waited_in(contexts: &Contexts<'_>, threads: &[ThreadIndex]) -> [u64; VICTIMS.len()] {
     let (execution, part) = (contexts.execution, contexts.part);
     let mut waited = [0; VICTIMS.len()];
-    for thread in part.workers().filter(|thread| execution.threads[thread.index()].process == process) {
-        for Span { start, end, section } in execution.cut_spans_of_run(thread).map(|cut| cut.span) {
+    for thread in threads.iter().filter(|thread| part.is_worker(**thread)) {
+        for Span { start, end, section } in execution.cut_spans_of_run(*thread).map(|cut| cut.span) {
             if let Some(column) = VICTIMS.iter().position(|victim| *victim == section.state) {
                 waited[column] += part.ns_of(start, end);
             }

@@ -96,15 +96,17 @@ impl<'e> Ends<'e> {
 
     /// Processes that may wait for each other: those of a job together.
     fn jobs(&self) -> Vec<Vec<ProcessIndex>> {
-        let mut jobs: Vec<(Option<u64>, Vec<ProcessIndex>)> = Vec::new();
+        let mut jobs: Vec<Vec<ProcessIndex>> = Vec::new();
+        let mut rows: FxHashMap<u64, usize> = FxHashMap::default();
         for process in (0..self.execution.processes.len()).map(ProcessIndex::of) {
-            let job = self.execution.communication.ranks.get(&process.0).map(|rank| rank.job);
-            match jobs.iter_mut().find(|(known, _)| job.is_some() && *known == job) {
-                Some((_, processes)) => processes.push(process),
-                None => jobs.push((job, vec![process])),
+            let rank = self.execution.communication.ranks.get(&process.0);
+            let row = rank.map_or(jobs.len(), |rank| *rows.entry(rank.job).or_insert(jobs.len()));
+            match jobs.get_mut(row) {
+                Some(processes) => processes.push(process),
+                None => jobs.push(vec![process]),
             }
         }
-        jobs.into_iter().map(|(_, processes)| processes).collect()
+        jobs
     }
 
     pub fn hang(

@@ -6,7 +6,7 @@ use crate::splice::Splice;
 use crate::storing::Stored;
 use crate::task_tables::TaskTables;
 use crate::{
-    Catalog, Execution, Hold, Joined, Loss, NO_NUMBER, NO_TIME, Numbers, Section, State, Thread, ThreadIndex,
+    Catalog, Execution, Hold, Joined, Loss, NO_NUMBER, NO_TIME, Numbers, Section, State, ThreadIndex,
     ThreadKind, Track, Uncertain, WorkShare,
 };
 use rustc_hash::FxHashSet;
@@ -165,27 +165,23 @@ impl Execution {
         for thread in beside {
             self.threads[thread.index()].worker = false;
         }
-        for process in 0..self.processes.len() {
-            let loom = &self.processes[process].loom;
-            if self.processes.iter().any(|other| other.has_cpus && other.loom == *loom) {
+        let holders = self.processes.iter().filter(|process| process.has_cpus);
+        let looms_with_cpus: FxHashSet<&str> = holders.map(|process| process.loom.as_str()).collect();
+        for (process, mut own) in self.processes.iter().zip(self.threads_by_process()) {
+            if looms_with_cpus.contains(process.loom.as_str()) {
                 continue;
             }
-            let own = (0..).map(ThreadIndex).zip(&mut self.threads).filter(|(thread, t)| {
-                t.process.index() == process && t.events > 0 && !beside.contains(thread)
-            });
-            let mut own: Vec<&mut Thread> = own.map(|(_, thread)| thread).collect();
-            if own.iter().any(|t| t.worker) {
+            own.retain(|thread| self.threads[thread.index()].events > 0 && !beside.contains(thread));
+            let row = |thread: &&ThreadIndex| &self.threads[thread.index()];
+            if own.iter().any(|thread| row(&thread).worker) {
                 continue;
             }
-            let pid = self.processes[process].pid;
             // The initial thread by its role, else by its id, else the first that did something.
-            let initial = own
-                .iter()
-                .position(|t| t.kind == ThreadKind::Initial)
-                .or_else(|| own.iter().position(|t| t.tid == pid))
-                .or_else(|| own.iter().enumerate().min_by_key(|(_, t)| t.first).map(|(i, _)| i));
+            let initial = (own.iter().find(|thread| row(thread).kind == ThreadKind::Initial))
+                .or_else(|| own.iter().find(|thread| row(thread).tid == process.pid))
+                .or_else(|| own.iter().min_by_key(|thread| row(thread).first));
             if let Some(initial) = initial {
-                own[initial].worker = true;
+                self.threads[initial.index()].worker = true;
             }
         }
     }

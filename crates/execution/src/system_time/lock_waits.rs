@@ -8,11 +8,15 @@ const MAX_CHAIN: usize = 16;
 
 /// The waits for locks, by culprit.
 pub(super) struct LockWaits<'a> {
-    pub execution: &'a Execution,
-    pub holders: Holders,
+    execution: &'a Execution,
+    holders: Holders,
 }
 
-impl LockWaits<'_> {
+impl<'a> LockWaits<'a> {
+    pub fn of(execution: &'a Execution) -> LockWaits<'a> {
+        LockWaits { execution, holders: Holders::of(&execution.holds) }
+    }
+
     /// The times in which waits of a thread, which could run and had no CPU in `own`, are the system's: the holder has
     /// code to run and no CPU, or the lock is free and the thread has no CPU. A holder that waits for a lock itself is
     /// followed to the holder of that one; in a circle no thread could run, with a CPU or without.

@@ -525,3 +525,27 @@ fn a_late_rank_with_a_working_thread_proceeds() {
     let execution = off(execution, &[(1, 10, 50), (2, 40, 70)]);
     assert_eq!(times(&execution, 0), [(Communication, 40), (OutOfCpu, 10), (Communication, 50)]);
 }
+
+#[test]
+fn processes_with_a_common_crowd_are_related() {
+    let mut builder = ExecutionBuilder::new();
+    for pid in 0..6 {
+        let process = builder.add_process(&format!("host.{pid}"), pid);
+        let thread = builder.add_thread(process, pid);
+        if pid != 4 {
+            builder.event(thread, 0);
+            builder.change(thread, 0, Change::ThreadWorks);
+        }
+    }
+    let execution = builder.finish();
+    let crowd =
+        |workers: &[u32]| Crowd { cpus: 1, workers: workers.iter().copied().map(ThreadIndex).collect() };
+    let related = |crowds: &[Crowd]| -> Vec<Vec<u32>> {
+        let groups = execution.related_processes(crowds).into_iter();
+        groups.map(|group| group.into_iter().map(|process| process.0).collect()).collect()
+    };
+    assert_eq!(related(&[]), [vec![0], vec![1], vec![2], vec![3], vec![5]]);
+    // The last one joins two others.
+    let crowds = [crowd(&[3, 1]), crowd(&[0, 5]), crowd(&[2]), crowd(&[5, 3])];
+    assert_eq!(related(&crowds), [vec![0, 1, 3, 5], vec![2]]);
+}

@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashMap;
 use taskscope_execution::messages::Rank;
-use taskscope_execution::{Execution, ProcessIndex, ThreadIndex};
+use taskscope_execution::{Execution, ThreadIndex};
 use taskscope_trace::Trace;
 
 /// Adds the ranks of processes, and of the CPUs of looms with processes of one rank only. `threads` are those of the
@@ -23,16 +23,16 @@ pub(crate) fn add_ranks(trace: &Trace, threads: &[ThreadIndex], execution: &mut 
         return;
     }
     execution.communication.ranks.extend(launched);
-    for holder in (0..execution.processes.len()).map(ProcessIndex::of) {
-        let processes = &execution.processes;
-        let row = &processes[holder.index()];
-        let neighbours =
-            processes.iter().enumerate().filter(|(_, other)| !other.has_cpus && other.loom == row.loom);
-        let mut ranks =
-            neighbours.map(|(index, _)| execution.communication.ranks.get(&(index as u32)).copied());
-        let first = ranks.next().flatten();
-        if let Some(rank) = first.filter(|_| row.has_cpus && ranks.all(|other| other == first)) {
-            execution.communication.ranks.insert(holder.0, rank);
+    // The rank that all processes of a loom have, if they have one.
+    let mut ranks_of_looms: FxHashMap<&str, Option<Rank>> = FxHashMap::default();
+    for (index, process) in execution.processes.iter().enumerate().filter(|(_, row)| !row.has_cpus) {
+        let rank = execution.communication.ranks.get(&(index as u32)).copied();
+        let of_loom = ranks_of_looms.entry(&process.loom).or_insert(rank);
+        *of_loom = of_loom.filter(|known| Some(*known) == rank);
+    }
+    for (holder, process) in execution.processes.iter().enumerate().filter(|(_, row)| row.has_cpus) {
+        if let Some(Some(rank)) = ranks_of_looms.get(process.loom.as_str()) {
+            execution.communication.ranks.insert(holder as u32, *rank);
         }
     }
 }
