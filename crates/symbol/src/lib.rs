@@ -48,7 +48,7 @@ pub use kept_modules::KeptModules;
 pub use module_file::{FunctionCode, Instruction};
 pub use name::{
     abbreviated, acquires_for_its_caller, are_of_one_template, demangle, is_of_language_library, is_outlined,
-    is_python_interpreter, is_stub, user_function, without_parameters,
+    is_python_interpreter, is_stub, starts_code, starts_rust_program, user_function, without_parameters,
 };
 pub use python_code::is_python_place;
 pub use symbolizer::{LoadedModule, Location, Symbolizer};

@@ -4,10 +4,12 @@ mod abbreviated;
 mod cython;
 mod libraries;
 mod parts;
+mod start;
 
 pub use abbreviated::abbreviated;
 pub use libraries::is_of_language_library;
 pub use parts::{are_of_one_template, own_name, without_parameters};
+pub use start::{starts_code, starts_rust_program};
 
 use cython::cython_name;
 use parts::parts_of;

@@ -6,7 +6,8 @@ use taskscope_profile::named::{CallTree, Label, StepKind};
 use taskscope_profile::{FrameKind, Marker, NO_MODULE, NodeId, Profile, ROOT, key};
 use taskscope_symbol::{
     CodePlace, KeptModules, LoopCode, Missing, RUN_TIME_CODE, Symbolizer, UNKNOWN_CODE, are_of_one_template,
-    is_outlined, is_python_interpreter, is_python_place, is_stub, without_parameters,
+    is_outlined, is_python_interpreter, is_python_place, is_stub, starts_code, starts_rust_program,
+    without_parameters,
 };
 
 /// Functions that start a program or a thread before its own first function.
@@ -21,14 +22,14 @@ const BEFORE_MAIN: [&str; 8] = [
     "start_thread",
 ];
 
-/// Libraries of these functions. Without debug information, none of them has a name.
-const C_LIBRARIES: [&str; 2] = ["libc.so.6", "libpthread.so.0"];
+/// Libraries that start threads. Without debug information, none of the functions that do so has a name.
+const C_LIBRARIES: [&str; 3] = ["libc.so.6", "libpthread.so.0", "libstdc++.so.6"];
 
 /// Functions called once, by the entry code of the program's file.
 const CALLS_MAIN: [&str; 3] = ["__libc_start_main", "__libc_start_main_impl", "__libc_start_call_main"];
 
 /// The call tree of a profile, with inlined functions as steps, and bodies of constructs named after the functions that
-/// contain them. Startup code before `main` is left out. The second part has the reasons of missing names or lines,
+/// contain them. Startup code before `main` or the routine of a thread is left out, that of languages' libraries included. The second part has the reasons of missing names or lines,
 /// each once. `kept` are files of modules that are gone.
 pub fn name_call_paths(profile: &Profile, kept: KeptModules) -> (CallTree, Vec<Missing>) {
     let (tree, missing, _) = name_nodes(profile, kept);
@@ -73,15 +74,15 @@ pub fn name_nodes(profile: &Profile, kept: KeptModules) -> (CallTree, Vec<Missin
             bodies.insert((frame.module, frame.offset));
         }
     }
-    let mut made: Vec<Step> = vec![Step { node: ROOT, line: None, code: None }];
-    naming.values(ROOT, made[0].clone());
+    let mut made: Vec<Step> = vec![Step::ROOT];
+    let mut nodes = Vec::with_capacity(profile.tree.ids().size_hint().0 + 1);
+    nodes.push(naming.values(ROOT, &Step::ROOT));
     for node in profile.tree.ids() {
         let outer = made[profile.tree.parent(node).0 as usize].clone();
         let step = naming.step(node, &outer);
-        naming.values(node, step.clone());
+        nodes.push(naming.values(node, &step));
         made.push(step);
     }
-    let nodes = made.into_iter().map(|Step { node, line, .. }| NamedNode { node, line }).collect();
     (naming.tree, naming.missing.into_iter().collect(), nodes)
 }
 
@@ -110,6 +111,20 @@ struct Step {
     line: Option<(String, u32)>,
     /// The user code that it is, by module and offset.
     code: Option<(u32, u64)>,
+    /// At the root: the innermost startup function of a language's library, which is left out of the paths of the functions that it
+    /// calls.
+    start: Option<std::rc::Rc<Start>>,
+}
+
+/// A startup function: the step for its own time, which may be that of program code inlined into it.
+struct Start {
+    label: Label,
+    line: Option<(String, u32)>,
+    code: (u32, u64),
+}
+
+impl Step {
+    const ROOT: Step = Step { node: ROOT, line: None, code: None, start: None };
 }
 
 struct Naming<'a> {
@@ -149,7 +164,8 @@ impl Naming<'_> {
         let jumped;
         let outer = match frame.kind {
             FrameKind::State | FrameKind::Region | FrameKind::Task => {
-                let step = self.behind_tail_call(outer);
+                let outer = self.with_start(outer);
+                let step = self.behind_tail_call(&outer);
                 jumped = self.behind_pointer(node, &step).unwrap_or(step);
                 &jumped
             }
@@ -165,10 +181,10 @@ impl Naming<'_> {
                     state.module = self.tree.tree.frame(from).module;
                 }
                 let node = self.tree.tree.child(from, state);
-                Step { node, line: None, code: None }
+                Step { node, ..Step::ROOT }
             }
             FrameKind::Pending | FrameKind::Cut => {
-                Step { node: self.not_known(outer.node, StepKind::Unknown), line: None, code: None }
+                Step { node: self.not_known(outer.node, StepKind::Unknown), ..Step::ROOT }
             }
             FrameKind::Region | FrameKind::Task if frame.is_bare_body() => self.construct(node, outer),
             FrameKind::Region | FrameKind::Task => {
@@ -185,6 +201,9 @@ impl Naming<'_> {
             }
             FrameKind::User if self.is_inside_interpreter(node, outer) => outer.clone(),
             FrameKind::User if outer.node == ROOT && self.starts_without_name(node) => outer.clone(),
+            FrameKind::User if outer.node == ROOT && self.starts_rust(node) => {
+                self.start(frame.module, frame.offset, "main".to_owned(), None)
+            }
             FrameKind::User | FrameKind::Runtime => self.code(frame.kind, frame.module, frame.offset, outer),
         }
     }
@@ -212,6 +231,49 @@ impl Naming<'_> {
         let is_c_library =
             place.module.as_ref().is_some_and(|(file, _)| C_LIBRARIES.contains(&file.as_str()));
         is_c_library && place.frame.function.is_none() && self.callers.contains(&node)
+    }
+
+    /// Whether it is the `main` that Rust's compiler makes: it calls the library, which calls the program's own.
+    fn starts_rust(&mut self, node: NodeId) -> bool {
+        let frame = self.profile.tree.frame(node);
+        let place = self.place(frame.module, frame.offset);
+        if place.frame.function.as_deref() != Some("main") || !self.callers.contains(&node) {
+            return false;
+        }
+        let profile = self.profile;
+        let called = profile.tree.ids().filter(|other| profile.tree.parent(*other) == node);
+        let called: Vec<_> = called.map(|other| profile.tree.frame(other)).collect();
+        called.into_iter().filter(|frame| frame.kind == FrameKind::User).any(|frame| {
+            let place = self.place(frame.module, frame.offset);
+            let outermost = place.inlined_into.last().unwrap_or(&place.frame);
+            outermost.function.as_deref().is_some_and(starts_rust_program)
+        })
+    }
+
+    /// The step of a startup function of a language's library.
+    fn start(&self, module: u32, offset: u64, function: String, line: Option<(String, u32)>) -> Step {
+        let label = Label {
+            what: StepKind::Function,
+            function,
+            file: None,
+            line: None,
+            module: self.file_name(module).to_owned(),
+        };
+        let start = Start { label, line, code: (module, offset) };
+        Step { start: Some(std::rc::Rc::new(start)), ..Step::ROOT }
+    }
+
+    /// A startup function as a step: of its own time, and of what it calls that is not a function.
+    fn with_start(&mut self, step: &Step) -> Step {
+        let Some(Start { label, line, code }) = step.start.as_deref() else { return step.clone() };
+        let node = self.tree.child(ROOT, FrameKind::User, label.clone());
+        Step { node, line: line.clone(), code: Some(*code), start: None }
+    }
+
+    /// The name of a module's file.
+    fn file_name(&self, module: u32) -> &str {
+        let path = self.profile.modules.get(module as usize).map_or("", |file| file.path.as_str());
+        path.rsplit('/').next().unwrap_or(path)
     }
 
     /// Whether callers of tasks are those of their execution.
@@ -290,7 +352,7 @@ impl Naming<'_> {
         let line = found.file.clone().zip(found.line);
         let (file, from) = step.line.clone().unzip();
         let label = Label { file, line: from, ..found };
-        Some(Step { node: self.tree.child(step.node, FrameKind::User, label), line, code: None })
+        Some(Step { node: self.tree.child(step.node, FrameKind::User, label), line, ..Step::ROOT })
     }
 
     /// The body of a construct that has no frame of its own in `node`, below the step that creates it.
@@ -314,7 +376,7 @@ impl Naming<'_> {
             })
             .unwrap_or_else(|| outer.line.clone().unzip());
         let label = Label { what, function, file, line, module };
-        Step { node: self.tree.child(outer.node, FrameKind::User, label), line: None, code: None }
+        Step { node: self.tree.child(outer.node, FrameKind::User, label), ..Step::ROOT }
     }
 
     fn code(&mut self, kind: FrameKind, module: u32, offset: u64, outer: &Step) -> Step {
@@ -385,9 +447,18 @@ impl Naming<'_> {
             if now.node == ROOT && kind.is_user() && starts {
                 continue;
             }
+            let is_rust =
+                function == "main" && functions.get(depth + 1).is_some_and(|next| starts_rust_program(next));
+            if now.node == ROOT
+                && kind.is_user()
+                && (is_rust || starts_code(&function, self.file_name(module), frame.file.as_deref()))
+            {
+                now = self.start(module, offset, function, frame.file.clone().zip(frame.line));
+                continue;
+            }
             // Further out is `_start`, which has no name in a stripped program.
             if kind.is_user() && CALLS_MAIN.contains(&function.as_str()) {
-                now = Step { node: ROOT, line: None, code: None };
+                now = Step::ROOT;
                 continue;
             }
             let what = match kind {
@@ -415,6 +486,7 @@ impl Naming<'_> {
                 node: if is_part { now.node } else { self.tree.child(now.node, kind, label) },
                 line: frame.file.clone().zip(frame.line),
                 code: kind.is_user().then_some((module, offset)),
+                start: None,
             };
             // Loops of this function contain its inlined and called code.
             for (_, file, line) in loops.iter().filter(|at| common(at) == depth + 1).map(|at| &at[depth]) {
@@ -497,11 +569,13 @@ impl Naming<'_> {
         self.tree.child(step.node, kind, label)
     }
 
-    fn values(&mut self, node: NodeId, step: Step) {
+    /// Adds the values of a node at its step.
+    fn values(&mut self, node: NodeId, step: &Step) -> NamedNode {
         let values: Vec<_> = self.profile.tree.values(node).collect();
         if values.is_empty() {
-            return;
+            return NamedNode { node: step.node, line: step.line.clone() };
         }
+        let step = self.with_start(step);
         let below = match step.node {
             // Samples without a path, or only in startup code, are a row, too.
             ROOT => self.not_known(ROOT, StepKind::NoPath),
@@ -510,6 +584,7 @@ impl Naming<'_> {
         for (metric, value) in values {
             self.tree.tree.add(below, metric, value);
         }
+        NamedNode { node: step.node, line: step.line }
     }
 }
 
@@ -556,6 +631,119 @@ mod tests {
         let (named, _) = name_call_paths(&profile, KeptModules::default());
         let rows: Vec<_> = named.tree.ids().map(|node| named.text_of(named.tree.frame(node))).collect();
         assert_eq!(rows, ["program+0x30", "libc.so.6+0x40", "libc.so.6+0x50"]);
+    }
+
+    /// A library of functions with these names, and the addresses of the functions in it.
+    fn library_of(names: &[&str], directory: &std::path::Path) -> (String, Vec<u64>) {
+        let functions = names.iter().enumerate().map(|(number, name)| {
+            format!(
+                "int f{number}(int) __asm__(\"{name}\"); int f{number}(int x) {{ return x + {number}; }}\n"
+            )
+        });
+        let source = directory.join("named.c");
+        std::fs::write(&source, functions.collect::<String>()).unwrap();
+        let path = directory.join("libnamed.so");
+        let mut compiler = std::process::Command::new("gcc");
+        compiler.args(["-shared", "-fPIC", "-O0", "-o"]).arg(&path).arg(&source);
+        assert!(compiler.status().unwrap().success());
+        let path = path.to_str().unwrap().to_owned();
+        let mut symbolizer = Symbolizer::default();
+        let size = std::fs::metadata(&path).unwrap().len();
+        let mut name_at = |offset| symbolizer.place_in_file(&path, "", offset).frame.function;
+        let named: Vec<(u64, String)> =
+            (0..size).filter_map(|offset| Some((offset, name_at(offset)?))).collect();
+        let offset = |name: &&str| {
+            let name = taskscope_symbol::demangle(name);
+            named.iter().find(|(_, other)| *other == name).map(|(offset, _)| *offset)
+        };
+        let offsets = names.iter().map(|name| offset(name).unwrap_or_else(|| panic!("{name}")));
+        let offsets = offsets.collect();
+        (path, offsets)
+    }
+
+    /// Startup code of Rust and C++ is left out at the start of paths only; its own time and its waits stay.
+    #[test]
+    fn paths_begin_at_the_programs_own_functions() {
+        if !taskscope_prerequisite::has("gcc") {
+            return;
+        }
+        let here = tempfile::tempdir().unwrap();
+        let (path, offsets) = library_of(
+            &[
+                "main",
+                "_ZN3std2rt10lang_start17h0123456789abcdefE",
+                "_ZN3std3sys9backtrace28__rust_begin_short_backtrace17h0123456789abcdefE",
+                "_ZN4core3ops8function6FnOnce9call_once17h0123456789abcdefE",
+                "_ZN4prog4main17h0123456789abcdefE",
+                "_ZN3std9panicking3try17h0123456789abcdefE",
+                "_ZN4prog4work17h0123456789abcdefE",
+                "execute_native_thread_routine",
+                "_ZSt8__invokev",
+                "_Z4burnv",
+                "_Z5otherv",
+            ],
+            here.path(),
+        );
+        let module = taskscope_profile::Module { path, build_id: String::new() };
+        let mut profile = Profile { modules: vec![module], ..Default::default() };
+        let child = |profile: &mut Profile, path: &[usize]| {
+            path.iter().fold(ROOT, |outer, number| {
+                let frame = Frame { kind: FrameKind::User, module: 0, offset: offsets[*number] };
+                profile.tree.child(outer, frame)
+            })
+        };
+        // The program itself catches panics, and calls functions of its library.
+        let work = child(&mut profile, &[0, 1, 2, 3, 4, 5, 3, 6]);
+        profile.tree.add(work, Metric::TIME, 7);
+        let thread = child(&mut profile, &[2, 3, 6]);
+        profile.tree.add(thread, Metric::TIME, 5);
+        // Code that is inlined into the library's function.
+        let own = child(&mut profile, &[2]);
+        profile.tree.add(own, Metric::TIME, 3);
+        let waits = profile.tree.child(own, Frame::state(Marker::Lock));
+        profile.tree.add(waits, Metric::TIME, 2);
+        let burn = child(&mut profile, &[7, 8, 9]);
+        profile.tree.add(burn, Metric::TIME, 1);
+        // Not at the start of the path.
+        let plain = child(&mut profile, &[10, 8, 9]);
+        profile.tree.add(plain, Metric::TIME, 1);
+        let (named, _, nodes) = name_nodes(&profile, KeptModules::default());
+        let path_of = |node: NodeId| {
+            let mut steps: Vec<String> = Vec::new();
+            let mut at = node;
+            while at != ROOT {
+                steps.insert(0, named.text_of(named.tree.frame(at)));
+                at = named.tree.parent(at);
+            }
+            steps.join(" ▸ ")
+        };
+        let mut rows: Vec<(String, u64)> = (named.tree.ids())
+            .map(|node| (path_of(node), named.tree.value(node, Metric::TIME)))
+            .filter(|(_, value)| *value > 0)
+            .collect();
+        rows.sort();
+        let start = "std::sys::backtrace::__rust_begin_short_backtrace";
+        let expected = [
+            ("burn".to_owned(), 1),
+            ("other ▸ std::__invoke ▸ burn".to_owned(), 1),
+            (
+                "prog::main ▸ std::panicking::try ▸ core::ops::function::FnOnce::call_once ▸ prog::work"
+                    .to_owned(),
+                7,
+            ),
+            ("prog::work".to_owned(), 5),
+            (start.to_owned(), 3),
+            (format!("{start} ▸ <waiting for a lock>"), 2),
+        ];
+        assert_eq!(rows, expected);
+        assert_eq!(named.tree.total(Metric::TIME), profile.tree.total(Metric::TIME));
+        assert_eq!(path_of(nodes[own.0 as usize].node), start);
+        // No step is left of what is skipped.
+        let first = named.tree.ids().filter(|node| named.tree.parent(*node) == ROOT).map(path_of);
+        assert_eq!(
+            first.collect::<BTreeSet<_>>(),
+            ["burn", "other", "prog::main", "prog::work", start].map(str::to_owned).into()
+        );
     }
 
     #[cfg(target_arch = "x86_64")]
