@@ -94,6 +94,8 @@ pub struct Charge {
     pub by_state: ByState,
     /// The part charged while only one thread worked; there the culprit is certain.
     pub sole_ns: u64,
+    /// The part of waits for locks in which no thread held the lock.
+    pub free_ns: u64,
 }
 
 impl Charge {
@@ -135,15 +137,23 @@ impl Entry<StateCharge> {
 /// Rows of charges, which may come several times.
 pub(crate) type ChargeRows = Vec<(Entry<StateCharge>, u64)>;
 
-/// All charges, and the part of the charges on code while it was the only one working.
-pub(crate) type Blame = (Entries<Entry<StateCharge>>, Entries<Culprit>);
+/// All charges; the part of the charges on code while it was the only one working; the part of those for locks while the lock was free.
+pub(crate) type Blame = (Entries<Entry<StateCharge>>, Entries<Culprit>, Entries<Culprit>);
 
 /// The charges of each culprit, largest first, without late ranks.
-pub(crate) fn charges(charged: &Entries<Entry<StateCharge>>, alone: &Entries<Culprit>) -> Vec<Charge> {
+pub(crate) fn charges(
+    charged: &Entries<Entry<StateCharge>>,
+    alone: &Entries<Culprit>,
+    free: &Entries<Culprit>,
+) -> Vec<Charge> {
     let mut charges: FxHashMap<Culprit, Charge> = FxHashMap::default();
     for (Entry { of: StateCharge { culprit, state, .. }, .. }, ns) in charged.iter() {
-        let blank =
-            || Charge { culprit: *culprit, by_state: ByState::default(), sole_ns: alone.get(culprit) };
+        let blank = || Charge {
+            culprit: *culprit,
+            by_state: ByState::default(),
+            sole_ns: alone.get(culprit),
+            free_ns: free.get(culprit),
+        };
         let charge = match culprit {
             Culprit::Rank(_) => continue,
             _ => charges.entry(*culprit).or_insert_with(blank),
@@ -168,16 +178,17 @@ pub(crate) fn undirected(execution: &Execution) -> (ChargeRows, Vec<(Culprit, u6
     sums.rows()
 }
 
-/// Charges waits for locks, for devices and for late ranks, one by one.
-pub(crate) fn directed(execution: &Execution) -> ChargeRows {
+/// Charges waits for locks, for devices and for late ranks, one by one; separately, the part of waits for locks that were free.
+pub(crate) fn directed(execution: &Execution) -> (ChargeRows, Vec<(Culprit, u64)>) {
     let mut sums: FxHashMap<Entry<StateCharge>, u64> = FxHashMap::default();
+    let mut free: FxHashMap<Culprit, u64> = FxHashMap::default();
     let mut charge = |entry, ns| *sums.entry(entry).or_default() += ns;
-    charge_holders(execution, &mut charge);
+    charge_holders(execution, &mut charge, &mut free);
     charge_devices(execution, &mut charge);
     waits_for_late(execution, |process, section, ns| {
         charge(Entry::<StateCharge>::new(Culprit::Rank(process), section.state).at(section), ns);
     });
-    sums.into_iter().collect()
+    (sums.into_iter().collect(), free.into_iter().collect())
 }
 
 /// A state at a place, by its number in `Sums::keys`.
@@ -249,6 +260,15 @@ pub struct LockWaitPart {
     pub ns: u64,
 }
 
+impl LockWaitPart {
+    /// Whether no thread held the lock: it was handed over, or the waiting thread took a free one. Between two turns of an ordered
+    /// construct the code before the next one runs.
+    fn is_free(&self) -> bool {
+        let is_held = |hold: Hold| self.start < hold.end && hold.start < self.end;
+        self.section.state != State::OrderedWait && !self.holder.is_some_and(is_held)
+    }
+}
+
 /// Splits the lock waits of every selected worker over the holders in sequence, and passes each part to
 /// `take`. The parts of a wait sum to the wait without its off-CPU time.
 pub fn split_lock_waits(execution: &Execution, mut take: impl FnMut(LockWaitPart)) {
@@ -266,11 +286,18 @@ pub fn split_lock_waits(execution: &Execution, mut take: impl FnMut(LockWaitPart
     }
 }
 
-fn charge_holders(execution: &Execution, charge: &mut impl FnMut(Entry<StateCharge>, u64)) {
+fn charge_holders(
+    execution: &Execution,
+    charge: &mut impl FnMut(Entry<StateCharge>, u64),
+    free: &mut FxHashMap<Culprit, u64>,
+) {
     split_lock_waits(execution, |part| {
         let culprit = part
             .holder
             .map_or(Culprit::Nobody(part.section.place), |hold| Culprit::Holder(Place::site(hold.site)));
+        if part.is_free() {
+            *free.entry(culprit).or_default() += part.ns;
+        }
         charge(Entry::<StateCharge>::new(culprit, part.section.state).at(&part.section), part.ns);
     });
 }

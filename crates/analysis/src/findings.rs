@@ -7,11 +7,13 @@ use crate::grain::{Grain, Grains};
 use crate::hang::{Hang, Needed};
 use crate::late_process::LateProcess;
 use crate::no_tasks::NoTasks;
+use crate::no_work::lacks_work;
 use crate::serial_code::{ends_threads, is_serial};
+use crate::short_regions::{RegionGrain, short_regions};
 use crate::state_places::SumsByPlace;
 use crate::states::StateLedger;
 use crate::task_types::TaskType;
-use crate::teams::Worksharing;
+use crate::teams::{ParallelConstruct, Worksharing};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use taskscope_execution::{
@@ -72,6 +74,8 @@ pub struct Finding {
     pub victims: ByState,
     /// The part during which the culprit was the only one that ran, nanoseconds.
     pub sole_ns: u64,
+    /// The part of waits for locks in which no thread held the lock.
+    pub free_ns: u64,
     /// The part of a worker's own loss, such as time without a CPU, while its process started or ended MPI; in no efficiency.
     pub starting_ns: u64,
     /// Confidence in the cause.
@@ -85,6 +89,8 @@ pub struct Finding {
     pub work: Option<Worksharing>,
     /// Size and cost of the tasks, if they are too small.
     pub grain: Option<Grain>,
+    /// Number and times of the parallel regions, if they are too short.
+    pub regions: Option<RegionGrain>,
     /// The late process, if a process was late.
     pub late: Option<LateProcess>,
     /// Row of [`Analysis::hangs`](crate::Analysis::hangs), if the run hung.
@@ -107,12 +113,14 @@ impl Finding {
             ns,
             victims,
             sole_ns: 0,
+            free_ns: 0,
             starting_ns: 0,
             confidence: Confidence::High,
             no_cpu_percent: 0,
             tasks_created: 0,
             work: None,
             grain: None,
+            regions: None,
             late: None,
             hang: None,
             is_of_hang: false,
@@ -131,8 +139,8 @@ pub(crate) struct Facts<'e> {
     /// Time of all workers by state and place.
     in_code: Entries<(State, Place)>,
     created: Creations,
-    /// The charges of each culprit.
-    charged: FxHashMap<Culprit, ByState>,
+    /// The charges of each culprit, and the part of waits for locks that were free.
+    charged: FxHashMap<Culprit, (ByState, u64)>,
     /// Whether the runtime's sections were recorded.
     has_sections: bool,
     /// The time of all workers without a CPU.
@@ -143,6 +151,10 @@ pub(crate) struct Facts<'e> {
     no_tasks: NoTasks,
     /// Idle time during which no code ran.
     nobodys_idle_ns: u64,
+    /// Whether most of the time in which all workers are idle is time without work for any of them.
+    lacks_work: bool,
+    /// The parallel constructs with too short regions, by the places of losses in them.
+    short_regions: FxHashMap<Place, RegionGrain>,
     /// Places of serial code that is blocked mostly while the runtime ends its threads.
     ends_threads: FxHashSet<Place>,
 }
@@ -156,6 +168,7 @@ struct Verdict {
     state: State,
     place: Place,
     grain: Option<Grain>,
+    regions: Option<RegionGrain>,
 }
 
 impl<'e> Facts<'e> {
@@ -164,7 +177,7 @@ impl<'e> Facts<'e> {
         execution: &'e Execution,
         ledger: &StateLedger,
         charges: &[Charge],
-        types: &[TaskType],
+        (types, regions): (&[TaskType], &[ParallelConstruct]),
         created: Creations,
         shortage: CpuShortage,
     ) -> Facts<'e> {
@@ -179,8 +192,13 @@ impl<'e> Facts<'e> {
             created,
             unsure_ns: unsure_waits_ns(execution, charges, &shortage),
             shortage,
-            charged: charges.iter().map(|charge| (charge.culprit, charge.by_state)).collect(),
+            charged: charges
+                .iter()
+                .map(|charge| (charge.culprit, (charge.by_state, charge.free_ns)))
+                .collect(),
             has_sections: ledger.causes.iter().any(|row| row.state.group() == Group::Runtime),
+            lacks_work: lacks_work(execution, charges, ledger.capacity_ns),
+            short_regions: short_regions(execution, regions),
             ends_threads: ends_threads(execution, ledger),
         }
     }
@@ -188,7 +206,8 @@ impl<'e> Facts<'e> {
     /// The blame for the charges of a culprit of the run, or of a part of its time; `None` if findings at other
     /// places have these waits.
     fn verdict(&self, charge: &Charge, part: (u64, u64)) -> Option<Verdict> {
-        let by_state = self.charged.get(&charge.culprit).unwrap_or(&charge.by_state);
+        let own = (charge.by_state, charge.free_ns);
+        let (by_state, free_ns) = self.charged.get(&charge.culprit).unwrap_or(&own);
         let (state, place) = match charge.culprit {
             Culprit::Code(state, place) => (state, place),
             Culprit::Holder(place) => (State::LockWait, place),
@@ -202,7 +221,7 @@ impl<'e> Facts<'e> {
         if let Some(grain) = self.grains.behind(self.execution, charge.culprit, by_state) {
             let (state, place) = (State::Task, Place::task_type(grain.ty));
             let (cause, blamed, pattern) = (Cause::Wait, Blamed::Task, Some(Pattern::TooFine));
-            return Some(Verdict { cause, blamed, pattern, state, place, grain: Some(grain) });
+            return Some(Verdict { cause, blamed, pattern, state, place, grain: Some(grain), regions: None });
         }
         let (cause, blamed) = match charge.culprit {
             Culprit::Holder(_) => (Cause::Lock, Blamed::Holder),
@@ -211,10 +230,7 @@ impl<'e> Facts<'e> {
                 let creates = is_creation(tasks_created, self.in_code.get(&(state, place)));
                 blame_of(self.execution, state, place, creates)
             }
-            // Imported files do not have the holders.
-            _ if is_for_locks(by_state) && self.execution.whole().holds.is_empty() => {
-                (Cause::Lock, Blamed::Nobody)
-            }
+            _ if is_for_locks(by_state) => (Cause::Lock, Blamed::Nobody),
             _ => (Cause::Wait, Blamed::Nobody),
         };
         let waits_for_nobody = charge.culprit == Culprit::Nobody(Place::UNKNOWN);
@@ -222,11 +238,25 @@ impl<'e> Facts<'e> {
             Group::Runtime => self.spends_without_tasks((state, place)),
             _ => waits_for_nobody && self.no_tasks.explain_idle(self.nobodys_idle_ns, part),
         };
-        let pattern = match is_outside_team((cause, blamed), by_state) {
-            true => Some(Pattern::OutsideTeam),
-            false => lacks_tasks().then_some(Pattern::NoTasks),
+        // Imported files do not have the holders.
+        let knows_holders = !self.execution.whole().holds.is_empty();
+        let is_free = cause == Cause::Lock
+            && knows_holders
+            && (blamed == Blamed::Runtime || u128::from(*free_ns) * 2 > u128::from(by_state.total()));
+        let is_of_region = matches!(cause, Cause::Wait | Cause::RuntimeFork) && blamed != Blamed::Creation;
+        let regions = self.short_regions.get(&place).copied().filter(|_| is_of_region);
+        let is_idle = by_state.group_ns(Group::Idle) > by_state.total() / 2;
+        let pattern = match () {
+            () if regions.is_some() => Some(Pattern::ShortRegions),
+            () if is_free => Some(Pattern::FreeLock),
+            () if is_outside_team((cause, blamed), by_state) => Some(Pattern::OutsideTeam),
+            () if lacks_tasks() => Some(Pattern::NoTasks),
+            () if (cause, blamed) == (Cause::Wait, Blamed::Nobody) && is_idle && self.lacks_work => {
+                Some(Pattern::NoWork)
+            }
+            () => None,
         };
-        Some(Verdict { cause, blamed, pattern, state, place, grain: None })
+        Some(Verdict { cause, blamed, pattern, state, place, grain: None, regions })
     }
 
     /// Whether workers spend their time in a section of the runtime for lack of tasks.
@@ -275,7 +305,7 @@ pub(crate) fn findings(
     let mut all: Vec<Finding> = Vec::new();
     for charge in charges {
         let Some(verdict) = facts.verdict(charge, execution.part_of_time()) else { continue };
-        let Verdict { cause, blamed, pattern, state, place, grain } = verdict;
+        let Verdict { cause, blamed, pattern, state, place, grain, regions } = verdict;
         let tasks_created = created.get(&(state, place)).copied().unwrap_or(0);
         let work = match place.kind() {
             PlaceKind::Type(ty) if blamed == Blamed::Loop => works.iter().find(|w| w.ty == ty).copied(),
@@ -290,8 +320,14 @@ pub(crate) fn findings(
         let confidence = match grain {
             Some(grain) if grain.cost_ns < 2 * grain.mean_ns => Confidence::Medium,
             Some(_) => Confidence::High,
+            // The cost of the regions is measured.
+            None if regions.is_some() => Confidence::High,
+            None if pattern == Some(Pattern::NoWork) => Confidence::Medium,
             // Threads that could have worked may have had no CPU.
-            None if blamed == Blamed::Nobody && cause != Cause::Lock && !execution.knows_off_cpu() => {
+            None if blamed == Blamed::Nobody
+                && (cause != Cause::Lock || pattern == Some(Pattern::FreeLock))
+                && !execution.knows_off_cpu() =>
+            {
                 Confidence::Low
             }
             None => Confidence::of_share(alone_ns, ns).max(if even {
@@ -318,12 +354,14 @@ pub(crate) fn findings(
             ns,
             victims,
             sole_ns,
+            free_ns: charge.free_ns,
             starting_ns: 0,
             confidence,
             no_cpu_percent,
             tasks_created,
             work,
             grain,
+            regions,
             late: None,
             hang: None,
             is_of_hang: false,
@@ -361,6 +399,9 @@ pub(crate) fn findings(
             let confidence = if estimated { Confidence::Medium } else { own.confidence };
             let pattern = match loss.0 {
                 Cause::CpuNone => *shortage_pattern.get_or_insert_with(|| pattern_of_shortage(facts)),
+                Cause::RuntimeFork if facts.short_regions.contains_key(&row.place) => {
+                    Some(Pattern::ShortRegions)
+                }
                 Cause::Unknown if state == State::NoSubsystem && !facts.has_sections => {
                     Some(Pattern::NoSections)
                 }
@@ -370,7 +411,9 @@ pub(crate) fn findings(
                 _ => None,
             };
             let starting_ns = in_start.get(&(state, row.place)).min(ns);
-            all.push(Finding { tasks_created, starting_ns, confidence, pattern, ..own });
+            let regions = facts.short_regions.get(&row.place).copied();
+            let regions = regions.filter(|_| pattern == Some(Pattern::ShortRegions));
+            all.push(Finding { tasks_created, starting_ns, confidence, pattern, regions, ..own });
         }
     }
     let in_hangs = in_hangs(hangs);

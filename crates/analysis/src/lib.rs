@@ -32,11 +32,13 @@ mod late_process;
 mod ledger;
 mod locks;
 mod no_tasks;
+mod no_work;
 mod path_lines;
 pub mod pop;
 mod radix;
 pub mod replay;
 mod serial_code;
+mod short_regions;
 mod short_teams;
 pub mod slo;
 pub mod span;
@@ -68,6 +70,7 @@ pub use keys::Who;
 pub use late_process::LateProcess;
 pub use ledger::{ByCause, Entry, Ledger};
 pub use locks::{HolderSite, Lock, locks};
+pub use short_regions::RegionGrain;
 pub use short_teams::{ShortReason, ShortTeam, short_teams};
 pub use starvation::{Starvation, Starver, starvation};
 use states::book_beside;
@@ -127,9 +130,12 @@ pub struct Problem {
 
 /// The facts that decide blame in the parts of a run.
 fn facts_of(whole: &Execution) -> Facts<'_> {
-    let task_tables = || (task_types(whole, &body_times(whole), &blocked_times(whole)), creations(whole));
-    let (ledger, (types, created)) = book_beside(whole, task_tables);
-    Facts::of(whole, &ledger, &ledger.charges(), &types, created, whole.cpu_shortage())
+    let tables = || {
+        let types = task_types(whole, &body_times(whole), &blocked_times(whole));
+        (types, parallel_constructs(whole), creations(whole))
+    };
+    let (ledger, (types, regions, created)) = book_beside(whole, tables);
+    Facts::of(whole, &ledger, &ledger.charges(), (&types, &regions), created, whole.cpu_shortage())
 }
 
 /// Analyses an execution. A part of a run has the causes of the whole. Cannot fail; inconsistencies are in
@@ -146,7 +152,7 @@ pub fn analyse(execution: &Execution) -> (Analysis, Vec<Problem>) {
     let (charges, locks) = (ledger.charges(), locks(execution, &ledger));
     let shortage = execution.cpu_shortage();
     let facts = match &execution.part {
-        None => Facts::of(execution, &ledger, &charges, &task_types, created.clone(), shortage),
+        None => Facts::of(execution, &ledger, &charges, (&task_types, &regions), created.clone(), shortage),
         Some(part) => facts_of(&part.whole),
     };
     let efficiency = efficiency(&ledger, &charges);

@@ -94,6 +94,8 @@ pub struct StateLedger {
     pub entries: Ledger<StateEntry, StateCharge>,
     /// The part of the charges on code while it was the only one working.
     pub alone: Entries<Culprit>,
+    /// The part of the charges for locks while the lock was free.
+    pub free: Entries<Culprit>,
     /// Time from the first to the last event of the trace, nanoseconds; of a part, its share of that.
     pub wall_ns: u64,
     /// Sum over processes of selected workers × time from the first to the last event of the process. All
@@ -117,11 +119,16 @@ pub struct StateLedger {
 }
 
 impl StateLedger {
-    fn of(execution: &Execution, spent: Entries<Entry<StateEntry>>, (charged, alone): Blame) -> StateLedger {
+    fn of(
+        execution: &Execution,
+        spent: Entries<Entry<StateEntry>>,
+        (charged, alone, free): Blame,
+    ) -> StateLedger {
         let ((first, last), (begin, end)) = (execution.whole().range(), execution.part_of_time());
         let mut ledger = StateLedger {
             entries: Ledger { spent, charged },
             alone,
+            free,
             wall_ns: end.min(last).saturating_sub(begin.max(first)),
             ..StateLedger::default()
         };
@@ -186,7 +193,7 @@ impl StateLedger {
 
     /// The charges of each culprit, largest first; late ranks have rows of their own ([`StateLedger::late`]).
     pub fn charges(&self) -> Vec<Charge> {
-        charges(&self.entries.charged, &self.alone)
+        charges(&self.entries.charged, &self.alone, &self.free)
     }
 
     /// Waits of workers in MPI calls for late ranks, by the process of the rank, and the state and place of the call.
@@ -238,8 +245,10 @@ pub(crate) fn book_beside<T: Send>(
     let beside = || (spent(execution), directed(execution), work());
     let ((spent, directed, done), undirected) = rayon::join(beside, || undirected(execution));
     let (mut charged, alone) = undirected;
+    let (directed, free) = directed;
     charged.extend(directed);
-    (StateLedger::of(execution, spent, (Entries::of(charged), Entries::of(alone))), done)
+    let blame = (Entries::of(charged), Entries::of(alone), Entries::of(free));
+    (StateLedger::of(execution, spent, blame), done)
 }
 
 fn spent(execution: &Execution) -> Entries<Entry<StateEntry>> {

@@ -87,6 +87,13 @@ pub(crate) struct ChainPart {
     pub until: u64,
 }
 
+impl ChainPart {
+    /// Whether the awaited lock was free, as its next holder did not run yet.
+    pub(crate) fn is_of_free_lock(&self) -> bool {
+        self.root == Root::Handover && self.length == 1 && matches!(self.first, Some(Tie::Holds(_)))
+    }
+}
+
 /// Hands over the parts of a wait from `from` until `until`, in the order of time.
 pub(crate) fn follow(
     execution: &Execution,

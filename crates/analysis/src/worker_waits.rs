@@ -51,7 +51,8 @@ fn charged(execution: &Execution, wait: &ThreadWait, part: &ChainPart) -> LostTo
         (Root::NotKnown | Root::Open, _) => LostTo::WaitUnknown(kind, at),
         (_, Some((first, last))) => {
             let (object, length, blocked) = (wait.object, part.length, part.blocked);
-            LostTo::Wait { kind, object, at, first, last, length, blocked }
+            let is_free = part.is_of_free_lock();
+            LostTo::Wait { kind, object, at, first, last, length, blocked, is_free }
         }
         (Root::Handover, None) => LostTo::Handover,
         (Root::Slept, None) => LostTo::Blocked(kind::SLEEP, at),

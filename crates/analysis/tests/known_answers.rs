@@ -1,9 +1,10 @@
 //! Programs with chosen times and so with known answers.
 
-use taskscope_analysis::{Analysis, Confidence, Culprit, analyse};
+use taskscope_analysis::{Analysis, Confidence, Culprit, Finding, analyse};
 use taskscope_event::models::{omp, openmp, recorder, wait};
 use taskscope_execution::{
-    Blamed, Cause, Execution, OsSource, Pattern, Place, PlaceKind, SiteIndex, State, ThreadIndex, TypeIndex,
+    Blamed, Cause, Change, Execution, ExecutionBuilder, Observer, OsSource, Pattern, Place, PlaceKind,
+    RegionIndex, Section, SiteIndex, State, TaskIndex, ThreadIndex, TypeIndex,
 };
 use taskscope_testkit::script::Script;
 
@@ -439,6 +440,77 @@ fn tasks_that_cost_more_than_they_do_are_too_small() {
     at_site(&execution, small[0].place, 0x200);
 }
 
+/// Thread 0 holds a lock for 100 ns each time; thread 1 waits, and is woken 900 ns after each release.
+#[test]
+fn a_lock_that_is_free_in_most_of_the_waits_has_a_remedy_of_its_own() {
+    let of = |held: u64| {
+        let end = 50 * 1000;
+        let mut script = Script::new(2, 0, end);
+        script.site(0, 0, 1, 0x100).site(0, 0, 2, 0x200).site(0, 0, 3, 0x300);
+        script.fork(0, 0, 1, 1, 2).join_team(1, 0, 1, 1, 2);
+        for start in (0..end).step_by(1000) {
+            script.lock(0, start, start, 7, 2).unlock(0, start + held, 7);
+            script.lock(1, start, start + 990, 7, 3).unlock(1, start + 999, 7);
+        }
+        script.arrive(0, end).arrive(1, end).join(0, end, 1).depart(1, end, 1);
+        let (execution, analysis) = analysed(&script);
+        let found = analysis.findings.iter().find(|f| (f.cause, f.blamed) == (Cause::Lock, Blamed::Holder));
+        let found = found.unwrap().clone();
+        at_site(&execution, found.place, 0x200);
+        (found.pattern, found.ns, found.free_ns)
+    };
+    assert_eq!(of(100), (Some(Pattern::FreeLock), 50 * 990, 50 * 890));
+    assert_eq!(of(900), (None, 50 * 990, 50 * 90));
+}
+
+/// A thread takes a free lock again and again: there is nothing to shorten.
+#[test]
+fn the_cost_of_free_locks_is_not_a_matter_of_tasks() {
+    let mut script = Script::new(1, 0, 1000);
+    script.site(0, 0, 1, 0x100).site(0, 0, 2, 0x200);
+    script.fork(0, 0, 1, 1, 1);
+    for start in (0..1000).step_by(100) {
+        script.lock(0, start, start + 80, 7, 2).unlock(0, start + 90, 7);
+    }
+    script.arrive(0, 1000).join(0, 1000, 1);
+    let (_, analysis) = analysed(&script);
+    let found = &analysis.findings[0];
+    let what = (found.cause, found.blamed, found.pattern, found.ns, found.free_ns);
+    assert_eq!(what, (Cause::Lock, Blamed::Nobody, Some(Pattern::FreeLock), 800, 800));
+}
+
+/// Two hundred regions of 10 µs, in which both threads work for 2 µs; or one of them for 9 µs, which is an imbalance.
+#[test]
+fn regions_that_cost_more_than_they_do_are_too_short() {
+    let of = |work: [u64; 2], regions: u64| {
+        let end = regions * 11_000;
+        let mut script = Script::new(2, 0, end);
+        script.site(0, 0, 1, 0x100);
+        for number in 1..=regions {
+            let (region, start) = (number as u32, (number - 1) * 11_000);
+            script.fork(0, start, region, 1, 2).join_team(1, start + 500, region, 1, 2);
+            script.arrive(0, start + work[0]).arrive(1, start + 500 + work[1]);
+            script.join(0, start + 10_000, region).depart(1, start + 10_000, region);
+        }
+        let (execution, analysis) = analysed(&script);
+        let short: Vec<_> =
+            analysis.findings.iter().filter(|f| f.pattern == Some(Pattern::ShortRegions)).collect();
+        if let Some(found) = short.first() {
+            at_site(&execution, found.place, 0x100);
+        }
+        let lost: u64 = analysis.findings.iter().map(|f| f.ns).sum();
+        assert_eq!(lost, analysis.ledger.capacity_ns - analysis.efficiency.useful_ns);
+        short
+            .first()
+            .and_then(|found| found.regions)
+            .map(|grain| (grain.regions, grain.mean_ns, grain.work_ns))
+    };
+    assert_eq!(of([2000, 2000], 200), Some((200, 10_000, 2000)));
+    assert_eq!(of([9000, 1000], 200), None);
+    // Few regions are no pattern.
+    assert_eq!(of([2000, 2000], 50), None);
+}
+
 /// A worker that comes late, and one that goes early, are workers of every part of the run.
 #[test]
 fn parts_of_a_run_have_its_capacity_and_causes() {
@@ -461,4 +533,46 @@ fn parts_of_a_run_have_its_capacity_and_causes() {
         more.into_iter().for_each(|(state, ns)| *added.entry(state).or_default() += ns);
         assert_eq!((first + second, &added), (capacity, &by_state), "cut at {at}");
     }
+}
+
+/// Two workers run a task of 1 ms every 20 ms; the second task is ready for so long before it starts.
+fn server(ready_ms: u64) -> Analysis {
+    const MS: u64 = 1_000_000;
+    let mut builder = ExecutionBuilder::new();
+    let process = builder.add_process("host.1", 1);
+    let threads = [1, 2].map(|tid| builder.add_thread(process, tid));
+    let mut change = |thread: ThreadIndex, at: u64, change: Change| {
+        builder.event(thread, at);
+        builder.change(thread, at, change);
+    };
+    for thread in threads {
+        change(thread, 0, Change::ThreadWorks);
+        change(thread, 0, Change::Becomes(Section::of(State::Idle)));
+    }
+    let (ty, parent, region) = (TypeIndex(0), TaskIndex::NONE, RegionIndex::NONE);
+    for number in 0..3 {
+        let (task, at) = (TaskIndex(number), u64::from(number) * 20 * MS + 20 * MS);
+        let created = at - if number == 1 { ready_ms * MS } else { 0 };
+        change(threads[0], created, Change::TaskCreated { task, ty, parent, region });
+        change(threads[0], at, Change::TaskStarts { task });
+        change(threads[0], at, Change::Becomes(Section { task, ..Section::of(State::Task) }));
+        change(threads[0], at + MS, Change::TaskEnds { task });
+        change(threads[0], at + MS, Change::Becomes(Section::of(State::Idle)));
+    }
+    for thread in threads {
+        builder.event(thread, 62 * MS);
+    }
+    analyse(&builder.finish()).0
+}
+
+/// Workers of a server are idle since nothing arrives: that is not a matter of tasks. Where a task is ready, it is.
+#[test]
+fn idle_workers_without_any_ready_task_have_no_work() {
+    let of_nobody = |analysis: &Analysis| {
+        let nobodys = |f: &&Finding| (f.cause, f.blamed) == (Cause::Wait, Blamed::Nobody);
+        let found = analysis.findings.iter().find(nobodys).unwrap();
+        (found.pattern, found.confidence)
+    };
+    assert_eq!(of_nobody(&server(0)), (Some(Pattern::NoWork), Confidence::Medium));
+    assert_eq!(of_nobody(&server(18)).0, None);
 }

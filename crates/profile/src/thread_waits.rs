@@ -127,6 +127,11 @@ impl WaitMeaning {
 }
 
 impl WaitPart {
+    /// Whether the awaited lock was free, as its next holder did not run yet.
+    pub fn is_of_free_lock(&self) -> bool {
+        self.end == WaitEnd::Handover && self.length == 1 && matches!(self.first, Some(WaitTie::Holds(_)))
+    }
+
     /// Its meaning for the use of CPUs, in a wait of kind `of`.
     pub fn meaning(&self, of: u32) -> WaitMeaning {
         let holds = self.first.map(|first| matches!(first, WaitTie::Holds(_)));

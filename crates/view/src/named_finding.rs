@@ -1,6 +1,6 @@
 //! A finding with a named place.
 
-use taskscope_analysis::{ByState, Confidence, Grain, LateProcess, Tie, Worksharing};
+use taskscope_analysis::{ByState, Confidence, Grain, LateProcess, RegionGrain, Tie, Worksharing};
 use taskscope_cause::{Blamed, Cause, Pattern, Text, deciding};
 use taskscope_execution::{Group, ObjectIndex, Place, SiteIndex, State, ThreadIndex};
 
@@ -39,6 +39,8 @@ pub struct NamedFinding {
     pub victims: ByState,
     /// The part in which the culprit ran alone.
     pub sole_ns: u64,
+    /// The part of waits for locks in which no thread held the lock.
+    pub free_ns: u64,
     /// The part while ranks started or ended MPI; in no efficiency.
     pub starting_ns: u64,
     /// Tasks created there, if that is relevant.
@@ -47,6 +49,8 @@ pub struct NamedFinding {
     pub work: Option<Worksharing>,
     /// Size and cost of the tasks, if they are too small.
     pub grain: Option<Grain>,
+    /// Number and times of the parallel regions, if they are too short.
+    pub regions: Option<RegionGrain>,
     /// The late process, if a process was late.
     pub late: Option<LateProcess>,
     /// Row of [`Analysis::hangs`](taskscope_analysis::Analysis::hangs), if the run hung.
@@ -93,6 +97,14 @@ impl NamedFinding {
         }
     }
 
+    /// Sets the pattern of a lock that was free in most of the waits for it; the lock of an interpreter has one of its own.
+    pub(crate) fn judge_lock(&mut self) {
+        let is_free = self.cause == Cause::Lock && u128::from(self.free_ns) * 2 > u128::from(self.ns);
+        if is_free && self.pattern.is_none() {
+            self.pattern = Some(Pattern::FreeLock);
+        }
+    }
+
     /// The texts that determine the remedy.
     pub(crate) fn deciding(&self) -> &'static Text {
         self.absence().map_or_else(|| deciding(self.pattern, self.cause, self.blamed), Cause::text)
@@ -122,10 +134,12 @@ impl NamedFinding {
             evidence: String::new(),
             victims: ByState::default(),
             sole_ns: 0,
+            free_ns: 0,
             starting_ns: 0,
             tasks_created: 0,
             work: None,
             grain: None,
+            regions: None,
             late: None,
             hang: None,
             waits: Vec::new(),

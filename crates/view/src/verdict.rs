@@ -54,7 +54,11 @@ pub(crate) fn evidence(finding: &NamedFinding) -> String {
     if finding.starting_ns > 0 && finding.cause != Cause::MpiStart {
         parts.push(format!("{} of it while ranks start or end MPI", time(finding.starting_ns)));
     }
-    if is_large(finding.sole_ns) {
+    if finding.pattern == Some(Pattern::FreeLock) && is_large(finding.free_ns) {
+        parts.push(format!("the lock was free in {} of it", percent(finding.free_ns, finding.ns)));
+    }
+    // Who releases a lock does not run alone.
+    if is_large(finding.sole_ns) && finding.pattern != Some(Pattern::FreeLock) {
         // The runtime's own time is a loss by itself: there may be another cause only for the waits.
         let own = finding.own_ns();
         let alone = percent(finding.sole_ns, finding.ns.saturating_sub(own));
@@ -84,8 +88,11 @@ fn subject(finding: &NamedFinding) -> String {
         }
         (Some(Pattern::TooFine), _) => format!("tasks that are too small: {}", finding.place),
         (Some(Pattern::NoTasks), _) => "time without a task to start".to_owned(),
+        (Some(Pattern::ShortRegions), _) => at("parallel regions that are too short"),
+        (Some(Pattern::NoWork), _) => "waits for requests, timers or input".to_owned(),
         (Some(Pattern::HandOver), _) => at("waking threads"),
         (Some(Pattern::ThreadsEnd), _) => "the end of the runtime's threads".to_owned(),
+        (Some(Pattern::FreeLock), _) => at("a lock that is mostly free"),
         (Some(Pattern::OutsideTeam), _) => match finding.place.as_str() {
             "" => "workers outside of a team".to_owned(),
             place => format!("workers outside of the team that runs {place}"),
@@ -113,7 +120,6 @@ fn subject(finding: &NamedFinding) -> String {
             "starting and ending MPI".to_owned()
         }
         (_, Blamed::Call | Blamed::Link) => at("communication"),
-        (_, Blamed::Runtime) if finding.cause == Cause::Lock => at("locks that are free"),
         (_, Blamed::Runtime) => {
             let label = finding.culprits.first().map_or(finding.cause.label(), |(state, _)| state.label());
             match finding.has_waits() {
@@ -199,6 +205,15 @@ fn verdict(total: Total, whose: Whose, findings: &[NamedFinding]) -> Option<Stri
     }
     // As in the efficiencies, without the start of MPI: the first of the largest.
     let counted = |finding: &&NamedFinding| finding.ns - finding.starting_ns;
+    let is_outside = |finding: &&NamedFinding| finding.pattern == Some(Pattern::NoWork);
+    let outside: u64 = findings.iter().filter(is_outside).map(|finding| counted(&finding)).sum();
+    if outside as f64 >= base as f64 * SMALL_LOSS {
+        let (idle, lost) = (share_of_base(outside), share_of_base(lost.saturating_sub(outside)));
+        let waits = "the program waits for requests, timers or input";
+        return Some(format!(
+            "There is nothing to do in {idle} of {all}: {waits}; {lost} are lost otherwise."
+        ));
+    }
     let most = findings.iter().rev().filter(|finding| finding.cause != Cause::MpiStart).max_by_key(counted);
     // Shares of findings are of the whole capacity.
     let amount = |ns: u64| if starting_ns > 0 { unit.show(ns) } else { share_of_base(ns) };
@@ -223,6 +238,20 @@ mod tests {
         finding.victims = ByState::default();
         finding.victims.add(State::Idle, 2000);
         assert_eq!(evidence(&finding), "lost in idle 2.00 µs; sole cause in 30.0 % of it");
+    }
+
+    #[test]
+    fn waits_for_requests_are_not_called_lost() {
+        let of = |pattern: Option<Pattern>| {
+            let loss = (Cause::Wait, Blamed::Nobody);
+            let finding = NamedFinding::new(loss, (State::Idle, String::new()), 900, Confidence::Medium);
+            let total = Total { capacity_ns: 1000, starting_ns: 0, lost_ns: 950, unknown_ns: 0 };
+            verdict_on_workers(total, &[NamedFinding { pattern, ..finding }]).unwrap()
+        };
+        let text = of(Some(Pattern::NoWork));
+        assert!(text.contains("(90 %) of ") && text.contains("the program waits for requests"), "{text}");
+        assert!(text.contains("(5 %) are lost otherwise."), "{text}");
+        assert!(of(None).contains("(95 %) are lost; most to waiting"), "{}", of(None));
     }
 
     /// No task is too small for a worker that does not exist.

@@ -43,6 +43,7 @@ pub(crate) fn findings_of_events(
                 row.ns += finding.ns;
                 row.culprits.push((finding.state, finding.place));
                 row.sole_ns += finding.sole_ns;
+                row.free_ns += finding.free_ns;
                 row.starting_ns += finding.starting_ns;
                 row.tasks_created += finding.tasks_created;
                 row.confidence = row.confidence.min(finding.confidence);
@@ -67,10 +68,12 @@ pub(crate) fn findings_of_events(
                     site: if is_of_no_place { SiteIndex::NONE } else { places.site_of(finding.place) },
                     victims: finding.victims,
                     sole_ns: finding.sole_ns,
+                    free_ns: finding.free_ns,
                     starting_ns: finding.starting_ns,
                     tasks_created: finding.tasks_created,
                     work: finding.work,
                     grain: finding.grain,
+                    regions: finding.regions,
                     late: finding.late,
                     hang: finding.hang,
                     ..NamedFinding::new(losses, what, finding.ns, finding.confidence)
@@ -268,6 +271,20 @@ pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
             ),
             None => format!("tasks are too small: {place}"),
         },
+        (Some(Pattern::ShortRegions), _) => match finding.regions {
+            Some(grain) => format!(
+                "parallel regions are too short: {} of {} each in {place}, of which the team works for {}",
+                format::counted(grain.regions, "region"),
+                format::time(grain.mean_ns),
+                format::time(grain.work_ns)
+            ),
+            None => format!("parallel regions are too short: {place}"),
+        },
+        (Some(Pattern::NoWork), _) => {
+            format!(
+                "no task for any of the {workers}: the program waits for requests, timers or input from outside"
+            )
+        }
         (Some(Pattern::NoTasks), _) => {
             format!("{workers} have no task: the program has none to start")
         }
@@ -277,6 +294,12 @@ pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
         }
         (Some(Pattern::OutsideTeam), _) => {
             format!("{workers} are not, or not yet, in the team that runs {place}")
+        }
+        (Some(Pattern::FreeLock), Blamed::Holder) => {
+            format!("threads wait for a lock that {place} has released: it is mostly free meanwhile")
+        }
+        (Some(Pattern::FreeLock), Blamed::Nobody) => {
+            format!("{workers} take a lock that no other thread holds: {place}")
         }
         (_, Blamed::Holder) if waits_for_turn(finding) => {
             format!("threads wait for their turn while another is in {place}")

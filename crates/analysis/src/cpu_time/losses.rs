@@ -27,6 +27,8 @@ pub enum LostTo {
         length: u32,
         /// The sleep or I/O of the last thread; `None` if it ran.
         blocked: Option<(u32, ThreadCall)>,
+        /// Whether the awaited lock was free: its next holder did not run yet.
+        is_free: bool,
     },
     /// Threads sleep or wait for a device: the kind and call.
     Blocked(u32, ThreadCall),

@@ -157,6 +157,7 @@ impl Pieces<'_> {
         let at = ThreadCall::of(self.execution, wait.thread, wait.site, wait.start);
         let last = part.last.unwrap_or(first);
         let (object, length, blocked) = (wait.object, part.length, part.blocked);
-        self.charges.number(LostTo::Wait { kind, object, at, first, last, length, blocked })
+        let is_free = part.is_of_free_lock();
+        self.charges.number(LostTo::Wait { kind, object, at, first, last, length, blocked, is_free })
     }
 }

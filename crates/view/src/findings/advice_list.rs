@@ -8,9 +8,9 @@ use crate::words::{Source, sentence};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
-use taskscope_analysis::{ByState, Confidence, LateProcess};
+use taskscope_analysis::{ByState, Confidence, LateProcess, RegionGrain};
 use taskscope_cause::{Blamed, Cause, Pattern, Runtime};
-use taskscope_execution::{ProcessIndex, State};
+use taskscope_execution::{ProcessIndex, SiteIndex, State};
 
 const RUNTIMES: [Runtime; 9] = [
     Runtime::OpenMp,
@@ -67,6 +67,10 @@ fn event_findings() -> Vec<NamedFinding> {
     let task = (State::Task, "step [task at a.c:9]");
     let code = (ImplicitTask, "work [code at a.c:5]");
     let serial = "serial code after work [parallel at a.c:5]";
+    let (lock, region) = ("add [lock at a.c:4]", "work [parallel at a.c:5]");
+    let free = |finding: NamedFinding| NamedFinding { free_ns: 80, ..finding };
+    let grain = RegionGrain { site: SiteIndex::NONE, regions: 12_000, mean_ns: 9_000, work_ns: 2_000 };
+    let short = |finding: NamedFinding| NamedFinding { regions: Some(grain), ..finding };
     let alone = NamedFinding { sole_ns: ALL_NS, ..waits(Blamed::Task, None, task, Taskwait) };
     let late = |cause, state| {
         let late = LateProcess { process: ProcessIndex(0), pid: 77, rank: Some(3) };
@@ -94,8 +98,13 @@ fn event_findings() -> Vec<NamedFinding> {
             (LockWait, "put [ordered at a.c:3]"),
             &[OrderedWait],
         ),
-        finding((Cause::Lock, Blamed::Runtime), None, (LockWait, "add [lock at a.c:4]"), &[Barrier]),
+        finding((Cause::Lock, Blamed::Runtime), Some(Pattern::FreeLock), (LockWait, lock), &[Barrier]),
         finding((Cause::Lock, Nobody), None, (LockWait, "add [lock at a.c:4]"), &[LockWait]),
+        free(finding((Cause::Lock, Holder), Some(Pattern::FreeLock), (LockWait, lock), &[LockWait])),
+        free(finding((Cause::Lock, Nobody), Some(Pattern::FreeLock), (LockWait, lock), &[LockWait])),
+        short(waits(Code, Some(Pattern::ShortRegions), code, JoinBarrier)),
+        short(own(Cause::RuntimeFork, Blamed::Runtime, Some(Pattern::ShortRegions), (ForkJoin, region))),
+        waits(Nobody, Some(Pattern::NoWork), (Idle, ""), Idle),
         own(Cause::Device, Operation, None, (TargetWait, "main [target at a.c:2]")),
         finding((Cause::Device, Operation), None, (TargetWait, "main [target at a.c:2]"), &[Idle]),
         late(Cause::MpiLate, Communication),
@@ -139,6 +148,7 @@ fn wait_findings() -> Vec<(NamedFinding, &'static str, &'static str)> {
     let held = "held by merge [lock at a.c:4]";
     vec![
         (of(Cause::Lock, Holder, None, LockWait), "mutex m", held),
+        (of(Cause::Lock, Holder, Some(Pattern::FreeLock), LockWait), "mutex m", held),
         (of(Cause::Lock, Holder, Some(Pattern::InterpreterLock), LockWait), "the GIL", held),
         (of(Cause::WaitSignal, Waker, None, Blocked), "condition c", "until put wakes them"),
         (of(Cause::WaitSync, Waker, None, Blocked), "barrier b", "until put comes to it"),

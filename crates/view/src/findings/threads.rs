@@ -209,6 +209,9 @@ impl Rows {
                     row.finding.pattern = Some(Pattern::InterpreterLock);
                 }
                 row.note(place, part.ns);
+                if part.is_of_free_lock() {
+                    row.finding.free_ns = row.finding.free_ns.saturating_add(ns.0);
+                }
             }
             (meaning @ (WaitMeaning::Sleeps | WaitMeaning::Device), _) => {
                 let is_sleep = meaning == WaitMeaning::Sleeps;
@@ -314,6 +317,7 @@ impl Row {
     fn finish(&mut self, all_ns: u64, is_of_cpus: bool) {
         let Row { finding, threads_ns, places, object, by, path } = self;
         finding.victims.add(finding.state, finding.ns);
+        finding.judge_lock();
         let unit = Unit::for_total(all_ns);
         let part =
             format!("{} of {} {}", unit.show(*threads_ns), unit.show(all_ns), Whose::Threads.unit(unit));
@@ -325,6 +329,9 @@ impl Row {
         }
         let while_unused = if is_of_cpus { " while CPUs are unused" } else { "" };
         finding.text = match (finding.cause, finding.blamed, finding.pattern) {
+            (Cause::Lock, _, Some(Pattern::FreeLock)) => {
+                format!("{part} wait for {object}, which is mostly free; otherwise {by}")
+            }
             (Cause::Lock | Cause::WaitSync | Cause::WaitSignal, ..) => {
                 let preposition = if finding.cause == Cause::WaitSync { "in" } else { "for" };
                 format!("{part} wait {preposition} {object}, {by}")

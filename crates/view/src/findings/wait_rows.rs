@@ -105,7 +105,7 @@ impl<'a> WaitRows<'a> {
                 row.finding.waits.push(WaitsOf::In(call.site));
                 row.add(loss, None);
             }
-            LostTo::Wait { kind, object, at, first, last, length, blocked } => {
+            LostTo::Wait { kind, object, at, first, last, length, blocked, is_free } => {
                 let by = self.words.tied(first);
                 let root = (length > 1).then(|| self.words.tied(last));
                 let call = blocked.map(|(kind, call)| self.words.blocked(kind, call));
@@ -142,6 +142,9 @@ impl<'a> WaitRows<'a> {
                 }
                 (row.object, row.by) = (object, by_text);
                 row.finding.waits.push(waits);
+                if is_free {
+                    row.finding.free_ns += loss.0;
+                }
                 row.add(loss, waiting);
             }
         }
@@ -250,6 +253,7 @@ impl Row {
     fn finish(&mut self, (all_ns, whose): (u64, Whose), source: &Source) {
         let Row { finding, threads_ns, places, object, by } = self;
         finding.victims.add(finding.state, finding.ns);
+        finding.judge_lock();
         let unit = Unit::for_total(all_ns);
         let part = format!("{} of {} {}", unit.show(*threads_ns), unit.show(all_ns), whose.unit(unit));
         let share = format!(
@@ -283,6 +287,9 @@ pub(super) fn sentence_of_wait(
     (object, by): (&str, &str),
 ) -> Option<String> {
     Some(match (finding.cause, finding.blamed, finding.pattern) {
+        (Cause::Lock, _, Some(Pattern::FreeLock)) => {
+            format!("{part} wait for {object}, which is mostly free; otherwise {by}")
+        }
         (Cause::Lock | Cause::WaitSync | Cause::WaitSignal, ..) => {
             let preposition = if finding.cause == Cause::WaitSync { "in" } else { "for" };
             format!("{part} wait {preposition} {object}, {by}")
