@@ -223,7 +223,7 @@ export function showRun(viewer) {
   const known = viewer.report.capacity_ns && !viewer.report.samples_alone;
   viewer.panel.replaceChildren(element('h2', {}, 'The run'),
     factList(viewer, [['trace', nameOf(viewer.report.trace)], [ofThreads ? 'wall time' : 'time of the queues', formatTime(viewer.report.wall_ns || viewer.overview.length_ns)],
-      ...(ofThreads ? [['workers', formatCount(viewer.report.workers)], ['CPUs', viewer.report.cpus_text || 'not known'], ['tasks', formatCount(viewer.report.tasks)], ['events', formatCount(viewer.report.events)], ['lost events', formatCount(viewer.report.lost_events)]] : []),
+      ...(ofThreads ? [...(viewer.report.samples_alone ? [['threads', formatCount(viewer.report.threads)]] : [['workers', formatCount(viewer.report.workers)]]), ['CPUs', viewer.report.cpus_text || 'not known'], ['tasks', formatCount(viewer.report.tasks)], ['events', formatCount(viewer.report.events)], ['lost events', formatCount(viewer.report.lost_events)]] : []),
       ...ofDevices, ...(ofThreads ? [['efficiency', known ? viewer.report.efficiency.parallel.toFixed(2) : 'not known']] : [])]),
     ...(viewer.report.verdict ? [element('p', {}, element('strong', {}, fitText(viewer.report.verdict, 600)))] : []),
     ...(list.length ? [element('h3', {}, 'Findings'), element('ol', { class: 'findings' }, ...list)] : []),

@@ -43,7 +43,8 @@ function whatRan(report, overview) {
     report.wall_ns || overview.length_ns <= 1 ? ['wall time', number('wall_ns', report.wall_ns, formatTime)] : ['time of the queues', formatTime(overview.length_ns)],
     // Of device queues alone there is nothing to say of threads.
     ...(report.threads || !queues.length ? [
-      ['workers', number('workers', report.workers, formatCount)],
+      // Which threads work, samples do not show.
+      ...(report.samples_alone ? [] : [['workers', number('workers', report.workers, formatCount)]]),
       ['threads', number('threads', report.threads, formatCount)],
       ['CPUs', report.cpus_text || '–'],
       ['processes', number('processes', report.processes, formatCount)],
@@ -326,7 +327,7 @@ export function showReport(page, report, overview, source, json) {
     const occurs = new Set((report.thread_states || []).flatMap((row) => Object.keys(row.states)));
     const rows = overview.rows;
     const framed = element('p', { id: 'framed', role: 'status', hidden: true });
-    const overviewPart = part('overview', 'Overview', legend(overview.states, (name) => occurs.has(name), theme), framed, values, host, folded,
+    const overviewPart = part('overview', 'Overview', legend(overview.states, (name) => occurs.has(name) && !(report.samples_alone && name === 'unknown'), theme), framed, values, host, folded,
       element('p', { class: 'note' }, `${formatNumberOf(rows.buckets, 'bucket')} of ${formatTime(2 ** rows.level)} a row; wheel scrolls, ctrl+wheel zooms, drag pans, shift+drag measures. `,
         rows.left_out_tracks ? `Omitted here: ${formatNumberOf(rows.left_out_tracks, 'thread')}. ` : '', 'For every detail: ', element('code', {}, `taskscope view ${report.trace ? shellWord(String(report.trace)) : 'TRACE'}`)));
     const menu = [['what', 'What ran'], ['efficiency', 'Efficiency'], ['findings', 'Findings'], ['overview', 'Overview'], ['tables', 'Tables'], ['communication', 'Communication'], ['call-paths', 'Call paths'], ['breakdown', 'Breakdown'], ['critical-path', 'Critical path'], ['how', 'How']];

@@ -172,7 +172,7 @@ export function tables(report, overview, theme, name = nameOf) {
     { title: 'thread', cell: (row) => row.kind === 'cpu' ? `CPU ${row.tid}` : `${row.pid} / ${row.tid}${row.name ? ` ${printable(row.name)}` : ''}${row.role ? ` (${row.role})` : row.worker || row.kind === 'unknown' ? '' : ` (${row.kind})`}` },
     { title: 'events', number: true, value: (row) => row.events, cell: (row) => formatCount(row.events) }, { title: 'lost', number: true, value: (row) => row.lost_events, cell: (row) => formatCount(row.lost_events) },
     ...(isSampled ? [] : [{ title: 'useful', number: true, cell: (row) => formatPercent(useful(row), total(row)) }]),
-    ...(report.thread_states.some((row) => row.off_cpu !== 'unknown') ? [
+    ...(!ofSamples && report.thread_states.some((row) => row.off_cpu !== 'unknown') ? [
       { title: 'running (kernel)', number: true, cell: (row) => (row.off_cpu === 'unknown' ? '' : formatPercent(Math.max(0, row.last_ns - row.first_ns - row.runnable_ns - row.blocked_ns), row.last_ns - row.first_ns)) },
       { title: 'no CPU (kernel)', number: true, cell: (row) => (row.off_cpu === 'unknown' ? '' : formatPercent(row.runnable_ns, row.last_ns - row.first_ns)) },
       { title: 'blocked (kernel)', number: true, cell: (row) => (row.off_cpu === 'unknown' ? '' : formatPercent(row.blocked_ns, row.last_ns - row.first_ns)) },
