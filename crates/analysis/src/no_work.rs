@@ -7,9 +7,7 @@
 //! What ends such a time is not a worker: a request, a timer, input, another process.
 
 use crate::blame::{Charge, Culprit};
-use taskscope_execution::{
-    Execution, Group, NO_TIME, ProcessIndex, State, TaskIndex, ThreadIndex, join_intervals,
-};
+use taskscope_execution::{Execution, Group, NO_TIME, State, ThreadIndex, join_intervals};
 
 /// Shortest time that counts: workers are woken in less, so scheduling has no longer ones.
 const MIN_NS: u64 = 1_000_000;
@@ -24,50 +22,75 @@ pub(crate) fn lacks_work(execution: &Execution, charges: &[Charge], capacity_ns:
     if idle_ns <= capacity_ns / LEAST_PARTS || !execution.regions.is_empty() || execution.tasks.is_empty() {
         return false;
     }
-    let processes = (0..execution.processes.len()).map(|index| ProcessIndex(index as u32));
-    let without: u64 = processes.map(|process| time_without_work(execution, process)).sum();
+    let mut processes = Process::all(execution);
+    let without: u64 = processes.iter_mut().map(Process::time_without_work).sum();
     without > idle_ns / 2
 }
 
-/// Worker-nanoseconds of a process in which there is no work for its workers.
-fn time_without_work(execution: &Execution, process: ProcessIndex) -> u64 {
-    let of_process = |thread: ThreadIndex| {
-        execution.threads.get(thread.index()).is_some_and(|thread| thread.process == process)
-    };
-    let workers = execution.selected_workers().filter(|(_, thread)| thread.process == process).count() as u64;
-    let tasks = &execution.tasks;
-    let own = |row: &usize| of_process(tasks.creator[*row]) || of_process(tasks.runner[*row]);
-    let (mut first, mut last) = (NO_TIME, 0);
-    let mut busy: Vec<(u64, u64)> = Vec::new();
-    for row in (0..tasks.len()).filter(own) {
-        let (created, began, ended) = (tasks.created[row], tasks.began[row], tasks.ended[row]);
-        first = first.min(began);
-        last = last.max(if ended == NO_TIME { 0 } else { ended });
-        // Ready, or waiting for others, which is not distinguished here; one that never began is so to the end.
-        if created != NO_TIME && created < began {
-            busy.push((created, began));
+/// What is known of the work of a process.
+struct Process {
+    workers: u64,
+    /// From the begin of its first task to the end of its last one.
+    life: (u64, u64),
+    /// Times in which there is work.
+    busy: Vec<(u64, u64)>,
+}
+
+impl Process {
+    /// One pass over tasks and one over threads, for all processes.
+    fn all(execution: &Execution) -> Vec<Process> {
+        let blank = || Process { workers: 0, life: (NO_TIME, 0), busy: Vec::new() };
+        let mut all: Vec<Process> = execution.processes.iter().map(|_| blank()).collect();
+        let process_of = |thread: ThreadIndex| Some(execution.threads.get(thread.index())?.process.index());
+        for (_, thread) in execution.selected_workers() {
+            all[thread.process.index()].workers += 1;
         }
-    }
-    if workers == 0 || first >= last {
-        return 0;
-    }
-    let is_own = |task: TaskIndex| tasks.runner.get(task.index()).is_some_and(|runner| of_process(*runner));
-    let queued = execution.queued.iter().filter(|queued| is_own(queued.task));
-    busy.extend(queued.map(|queued| (queued.ready, queued.began)));
-    for thread in (0..execution.threads.len() as u32).map(ThreadIndex).filter(|thread| of_process(*thread)) {
-        busy.extend(busy_times(execution, thread));
-    }
-    join_intervals(&mut busy);
-    let mut at = first;
-    let mut without = 0;
-    for (start, end) in busy.into_iter().chain([(last, last)]) {
-        let until = start.clamp(at, last.max(at));
-        if until - at >= MIN_NS {
-            without += until - at;
+        let tasks = &execution.tasks;
+        for row in 0..tasks.len() {
+            let (created, began, ended) = (tasks.created[row], tasks.began[row], tasks.ended[row]);
+            let (creator, runner) = (process_of(tasks.creator[row]), process_of(tasks.runner[row]));
+            for process in creator.into_iter().chain(runner.filter(|_| runner != creator)) {
+                let Process { life: (first, last), busy, .. } = &mut all[process];
+                *first = began.min(*first);
+                *last = (*last).max(if ended == NO_TIME { 0 } else { ended });
+                // Ready, or waiting for others, which is not distinguished here; one that never began is so to the end.
+                if created != NO_TIME && created < began {
+                    busy.push((created, began));
+                }
+            }
         }
-        at = at.max(end);
+        for queued in &execution.queued {
+            let runner = tasks.runner.get(queued.task.index()).copied();
+            if let Some(process) = runner.and_then(process_of) {
+                all[process].busy.push((queued.ready, queued.began));
+            }
+        }
+        for (process, threads) in execution.threads_by_process().into_iter().enumerate() {
+            for thread in threads {
+                all[process].busy.extend(busy_times(execution, thread));
+            }
+        }
+        all
     }
-    without.saturating_mul(workers)
+
+    /// Worker-nanoseconds in which there is no work for the workers.
+    fn time_without_work(&mut self) -> u64 {
+        let (first, last) = self.life;
+        if self.workers == 0 || first >= last {
+            return 0;
+        }
+        join_intervals(&mut self.busy);
+        let mut at = first;
+        let mut without = 0;
+        for (start, end) in self.busy.iter().copied().chain([(last, last)]) {
+            let until = start.clamp(at, last.max(at));
+            if until - at >= MIN_NS {
+                without += until - at;
+            }
+            at = at.max(end);
+        }
+        without.saturating_mul(self.workers)
+    }
 }
 
 /// The times in which a thread has, or may have, something to do: all that it is not idle, absent or, outside of its runtime, blocked.
