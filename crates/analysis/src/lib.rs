@@ -57,7 +57,10 @@ mod worker_waits;
 
 pub use blame::{Charge, Culprit, LockWaitPart, StateCharge, split_lock_waits};
 pub use by_state::ByState;
-pub use cpu_time::{CpuLoss, CpuTime, LostTo, ThreadStates, cpu_time, lives_of_threads, thread_states};
+pub use cpu_time::{
+    CpuLoss, CpuTime, LostTo, ThreadActivities, ThreadActivity, ThreadStates, cpu_time, lives_of_threads,
+    thread_states,
+};
 pub use efficiency::{Efficiency, efficiency, share};
 pub use entries::Entries;
 pub use findings::{Confidence, Finding, is_creation, is_outside_team};

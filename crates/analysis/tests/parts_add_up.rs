@@ -7,12 +7,13 @@ use std::hash::Hash;
 use taskscope_analysis::call_paths::{CallPathOptions, profile_of};
 use taskscope_analysis::causes::{Causes, book_causes, book_causes_in};
 use taskscope_analysis::slo::{Mode, Slo, SloOptions, attribute};
-use taskscope_analysis::{Analysis, FineNanos, StateLedger, analyse, book};
+use taskscope_analysis::{Analysis, FineNanos, StateLedger, analyse, book, thread_states};
 use taskscope_event::models::samples::{flag, state};
 use taskscope_execution::graph::TaskGraph;
 use taskscope_execution::samples::{Level, NewSample};
 use taskscope_execution::{
-    Blamed, Cause, Execution, OsSource, OsTimes, Pattern, Place, RegionIndex, State, TaskIndex, ThreadIndex,
+    Blamed, Cause, Change, Execution, ExecutionBuilder, Observer, OsSource, OsTimes, Pattern, Place,
+    RegionIndex, Section, State, TaskIndex, ThreadIndex,
 };
 use taskscope_profile::{Frame, Marker, Metric};
 use taskscope_testkit::dice::{Dice, seeds};
@@ -452,6 +453,102 @@ fn a_part_has_the_samples_of_its_time() {
     assert_eq!(of(30, 60), [(0x10, 10), (0x20, 20)]);
     // Shorter than the time between two samples.
     assert_eq!(of(80, 85), [(0x30, 5)]);
+}
+
+/// Threads of which samples and the kernel's times are all that is known; the first is the worker.
+fn any_without_states(dice: &mut Dice) -> Execution {
+    let mut builder = ExecutionBuilder::new();
+    let process = builder.add_process("node1.7", 7);
+    for number in 0..dice.between(1, 4) {
+        let thread = builder.add_thread(process, 7 + number as i64);
+        let start = 1000 + dice.below(500);
+        builder.event(thread, start);
+        builder.change(thread, start, Change::Becomes(Section::of(State::Unknown)));
+        let mut at = start;
+        for _ in 0..dice.below(20) {
+            let gap = if dice.chance(80) { 0 } else { dice.below(300) };
+            let weight_ns = dice.between(1, 500);
+            at += gap + weight_ns;
+            let state = if dice.chance(70) { 0 } else { state::OVERHEAD };
+            let addresses = &[dice.below(3), 9][..];
+            builder.sample(&NewSample { thread, at, weight_ns, state, addresses, ..ELSEWHERE });
+        }
+        let end = at + dice.below(300);
+        builder.event(thread, end);
+        builder.change(thread, end, Change::ThreadEnds);
+    }
+    let mut execution = builder.finish();
+    add_any_os_times(dice, &mut execution);
+    execution
+}
+
+/// Nanoseconds of threads that ran, had no CPU and were blocked: by path, and by the kernel.
+fn times_without_states(execution: &Execution) -> ([u64; 3], [u64; 3]) {
+    let tree = profile_of(execution, CallPathOptions::default()).0.tree;
+    let ran = tree.total(Metric::WORK) + tree.total(Metric::RUNTIME);
+    let of_paths = [ran, tree.total(Metric::OUT_OF_CPU), tree.total(Metric::BLOCKED)];
+    let states = thread_states(execution).into_iter();
+    let of_kernel = states
+        .fold([0; 3], |sum, row| [sum[0] + row.running_ns, sum[1] + row.no_cpu_ns, sum[2] + row.blocked_ns]);
+    (of_paths, of_kernel)
+}
+
+/// A page has one set of numbers for a range: those of call paths are the kernel's, in the whole and in each part.
+#[test]
+fn paths_without_states_have_the_times_of_the_kernel_in_each_part() {
+    let mut seen = [0; 3];
+    for seed in seeds(200) {
+        let mut dice = Dice::new(seed);
+        let whole = any_without_states(&mut dice);
+        if whole.samples.rows.is_empty() {
+            continue;
+        }
+        let ranges = any_ranges(&mut dice, whole.range());
+        let what = format!("seed {seed}, {ranges:?}");
+        let (paths, kernel) = times_without_states(&whole);
+        assert_eq!(paths, kernel, "{what}");
+        for (begin, end) in &ranges {
+            let mut part = whole.clone();
+            part.cut(*begin, *end);
+            let (paths, kernel) = times_without_states(&part);
+            assert_eq!(paths, kernel, "{what}: {begin}..{end}");
+        }
+        check_paths(&whole, &ranges, &what);
+        (0..3).for_each(|column| seen[column] += kernel[column]);
+    }
+    assert!(seen.iter().all(|ns| *ns > 0), "{seen:?}");
+}
+
+/// The thread is blocked at 0x10 until 400 and then runs at 0x20; the sample of the blocked time is taken at its end.
+#[test]
+fn a_part_has_the_place_of_a_sample_that_is_taken_after_it() {
+    let mut builder = ExecutionBuilder::new();
+    let process = builder.add_process("node1.7", 7);
+    let thread = builder.add_thread(process, 7);
+    builder.event(thread, 0);
+    builder.change(thread, 0, Change::Becomes(Section::of(State::Unknown)));
+    for (at, weight_ns, addresses) in [(400, 400, &[0x10]), (450, 50, &[0x20]), (500, 50, &[0x20])] {
+        builder.sample(&NewSample { thread, at, weight_ns, state: 0, addresses, ..ELSEWHERE });
+    }
+    builder.event(thread, 500);
+    builder.change(thread, 500, Change::ThreadEnds);
+    let mut whole = builder.finish();
+    let times = OsTimes { blocked: vec![(0, 390)], runnable: vec![(390, 400)], ..OsTimes::default() };
+    whole.add_os_times(thread, OsSource::Switches, times);
+    whole.attribute_system_time();
+    let of = |begin, end| {
+        let mut part = whole.clone();
+        part.cut(begin, end);
+        let times = values_by_path(&part).into_iter();
+        let times = times.filter(|((_, metric), _)| ![Metric::TIME, Metric::SAMPLES].contains(metric));
+        times.map(|((path, metric), ns)| (path[0].offset, metric, ns)).collect::<Vec<_>>()
+    };
+    assert_eq!(of(100, 300), [(0x10, Metric::BLOCKED, 200)]);
+    assert_eq!(
+        of(380, 420),
+        [(0x10, Metric::OUT_OF_CPU, 10), (0x10, Metric::BLOCKED, 10), (0x20, Metric::WORK, 20)]
+    );
+    assert_eq!(of(420, 500), [(0x20, Metric::WORK, 80)]);
 }
 
 /// A sample in a wait that no thread has: the times of all others are where the events have them.

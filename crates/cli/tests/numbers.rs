@@ -288,7 +288,7 @@ fn numbers_on_pages_of_other_runtimes_are_equal_wherever_they_occur() {
     assert!(matches!(shares[..], [lost] if lost < 100.0), "{verdict}");
     assert_page_is_one(&ranks, here.path());
     let shown = output(taskscope().args(["report", "--section", "call-paths", "--width", "140"]).arg(&ranks));
-    assert_times_are_of(&common::text(&shown.stdout), "(workers, and samples of other threads)");
+    assert_times_are_of(&common::text(&shown.stdout), "(all threads)");
     let corpus = tests.join("../../../shared/corpus/runtimes");
     for name in ["nanos6-heat-l2", "nosv-heat-marks-l2", "nodes-multi3-l3"] {
         let trace = corpus.join(name).join("trace");

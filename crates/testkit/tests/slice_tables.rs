@@ -3,17 +3,20 @@
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use taskscope_analysis::call_paths::{CallPathOptions, profile_of};
 use taskscope_analysis::devices::ledgers;
-use taskscope_analysis::{Analysis, Culprit, analyse, lives_of_threads};
+use taskscope_analysis::{Analysis, Culprit, ThreadStates, analyse, lives_of_threads, thread_states};
+use taskscope_event::StreamFile;
 use taskscope_event::framing::file_header;
-use taskscope_event::models::{ovni, system};
+use taskscope_event::models::{ovni, samples, system};
 use taskscope_execution::{ProcessIndex, State};
 use taskscope_session::devices::operations_of_part;
 use taskscope_session::{Session, off_cpu_of_run, waits_of_part};
+use taskscope_testkit::bytes;
 use taskscope_testkit::corpus::{all_traces, on_all_cpus, shown_traces};
-use taskscope_testkit::dice::Dice;
+use taskscope_testkit::dice::{Dice, seeds};
 use taskscope_testkit::script::{PID, Script};
-use taskscope_testkit::trace_builder::{push_event, push_jumbo};
+use taskscope_testkit::trace_builder::{StreamBuilder, push_event, push_jumbo};
 use taskscope_trace::{OpenOptions, Slice, Trace};
 
 fn copy(from: &Path, to: &Path) {
@@ -292,4 +295,67 @@ fn more_workers_than_cpus_of_a_run_without_times_off_the_cpu_are_so_in_its_slice
         assert!(is_short(&range), "{begin}..{end}: {range:#?}");
         assert_eq!(slice, range, "{begin}..{end}");
     }
+}
+
+/// Two threads of samples alone, each sampled at 0x10 and 0x20 in turn, after times of any length; the kernel's times are any, too.
+fn write_sampled(root: &Path, dice: &mut Dice) {
+    for tid in [1, 2] {
+        let mut stream = StreamBuilder::new(0, 1, tid).require(&["ovni"]).cpus(1).execute(100, -1);
+        let mut sampled = file_header().to_vec();
+        let mut at = 100;
+        for number in 0..40 {
+            let weight_ns = dice.between(10, 600);
+            at += weight_ns;
+            let (object, flags, state) = (0_u64, samples::flag::REACHED_ROOT, samples::state::NO_OPENMP);
+            // One level of one frame.
+            let head = bytes![weight_ns, object, flags, state, 0_u32, 0_u32, 1_u32];
+            let stack = bytes![1_u32 << 16, 0_u32, 0_u32, 0x10 * (1 + u64::from(number % 2 == 0))];
+            push_jumbo(&mut sampled, samples::SAMPLE, at, &[head, stack].concat());
+        }
+        stream = stream.end(at);
+        let directory = stream.write(root).unwrap();
+        std::fs::write(directory.join(StreamFile::Samples.name()), sampled).unwrap();
+    }
+    let session = Session::open(root).unwrap();
+    add_os_times(root, &session, dice);
+}
+
+/// Nanoseconds by path and metric, and what the threads did.
+fn paths_of(session: &Session) -> (BTreeMap<String, u64>, Vec<ThreadStates>) {
+    let tree = profile_of(&session.execution, CallPathOptions::default()).0.tree;
+    let rows = tree.ids().flat_map(|node| {
+        let offsets: Vec<u64> = tree.path(node).map(|frame| frame.offset).collect();
+        tree.values(node)
+            .map(move |(metric, ns)| (format!("{metric:?} at {offsets:x?}"), ns))
+            .collect::<Vec<_>>()
+    });
+    (rows.filter(|(_, ns)| *ns > 0).collect(), thread_states(&session.execution))
+}
+
+#[test]
+fn call_paths_of_slices_of_samples_are_those_of_ranges() {
+    let mut compared = 0;
+    for seed in seeds(20) {
+        let mut dice = Dice::new(seed);
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("whole");
+        write_sampled(&root, &mut dice);
+        let whole = Session::open(&root).unwrap();
+        let (first, last) = whole.execution.range();
+        let mut cuts = [dice.between(first, last), dice.between(first, last)];
+        cuts.sort_unstable();
+        let [begin, end] = cuts;
+        let part = folder.path().join("part");
+        let (clocks, off_cpu) = (Some((begin as i64, end as i64)), Some(off_cpu_of_run(&whole.execution)));
+        let trace = Trace::open(&root, &OpenOptions::default()).unwrap();
+        if trace.write_slice(&Slice { clocks, off_cpu, ..Slice::default() }, &part).unwrap().streams == 0 {
+            continue;
+        }
+        let mut range = Session::open(&root).unwrap();
+        range.execution.cut(begin, end);
+        let (expected, found) = (paths_of(&range), paths_of(&Session::open(&part).unwrap()));
+        assert_eq!(found, expected, "{seed}: {begin}..{end}");
+        compared += expected.0.len();
+    }
+    assert!(compared > 50, "{compared}");
 }

@@ -81,4 +81,4 @@ pub use thread_split::ThreadSplit;
 pub use thread_waits_text::profile_waits_text;
 pub use timeline_text::{TimelineReport, timeline_report};
 pub use verdict::FLOOR;
-pub use words::{blame, causes, knows_samples_alone};
+pub use words::{blame, causes};

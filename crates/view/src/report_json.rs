@@ -228,7 +228,7 @@ pub fn report_of(
     let run = session.run.as_ref();
     let wants = |section: Section| sections.contains(&section);
     // Names are resolved first, so that notices can say which were missing.
-    let samples_alone = words::knows_samples_alone(execution);
+    let samples_alone = execution.knows_samples_alone();
     let has_splits = samples_alone || !execution.thread_waits.waits.is_empty();
     let has_findings = wants(Section::Summary) || wants(Section::Findings);
     let findings = if has_findings { Findings::of(session, analysis) } else { Findings::none(session) };

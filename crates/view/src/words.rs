@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use taskscope_analysis::{Analysis, Culprit, Finding};
 use taskscope_cause::{Blamed, Cause, Pattern, Runtime};
-use taskscope_execution::{CpuFacts, CpuShortage, Execution, SiteIndex, State};
+use taskscope_execution::{CpuFacts, CpuShortage, SiteIndex, State};
 use taskscope_session::{Places, Session};
 
 /// All findings of threads with events, with names: hangs first, then the largest. `name_waits` replaces some by others before they
@@ -504,22 +504,6 @@ fn summed<K: Eq + std::hash::Hash + Ord>(rows: impl Iterator<Item = (K, u64)>) -
     let mut sums: Vec<(K, u64)> = sums.into_iter().collect();
     sums.sort_by(|a, b| (Reverse(a.1), &a.0).cmp(&(Reverse(b.1), &b.0)));
     sums
-}
-
-/// Whether samples are the only source of activity, as for a program without OpenMP. It is a fact of the whole run of the
-/// selected workers, or of the selected threads if none is a worker: parts of a run are judged alike.
-pub fn knows_samples_alone(execution: &Execution) -> bool {
-    let has_workers = execution.selected_workers().next().is_some();
-    let threads = execution.threads.iter().zip(&execution.whole().threads);
-    let threads = threads.filter(|(thread, _)| thread.selected && thread.worker == has_workers);
-    let mut states = threads.flat_map(|(_, whole)| whole.track.spans()).map(|span| span.section.state);
-    // A thread of the program may outlive the initial one.
-    let mut is_not_known = false;
-    let is_silent = states.all(|state| {
-        is_not_known |= state == State::Unknown;
-        matches!(state, State::Unknown | State::NotStarted | State::Ended)
-    });
-    is_silent && is_not_known
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ mod awaited;
 mod barriers;
 mod contexts;
 mod creator;
+mod kernel_times;
 mod part;
 mod running;
 mod sampled;
@@ -61,8 +62,10 @@ pub struct SampleQuality {
     pub levels_unknown: u64,
     /// Whether times by path are those of the samples (clock `cpu`), instead of the workers' ledger.
     pub is_time_sampled: bool,
-    /// Nanoseconds of samples of threads that are not workers, in times by path beside the ledger.
+    /// Nanoseconds of threads that are not workers, in times by path beside the ledger.
     pub other_threads_ns: u64,
+    /// Whether samples are the only source of activity.
+    pub knows_samples_alone: bool,
 }
 
 /// The profile of a run, with one process entry for each of its processes.
@@ -93,7 +96,8 @@ pub fn profile_with_samples(
         ]));
     }
     let mut contexts = Contexts::new(execution, &mut profile, options.task_context);
-    let mut quality = SampleQuality::default();
+    let mut quality =
+        SampleQuality { knows_samples_alone: execution.knows_samples_alone(), ..SampleQuality::default() };
     let (run, part) = (contexts.execution, contexts.part);
     for sample in run.samples.rows.iter().filter(|row| part.has_thread(row.thread) && part.has(row.at)) {
         quality.samples += 1;

@@ -11,46 +11,60 @@
 //! a sample it is at the construct. So the sums over all paths are those of the ledger; samples give the location,
 //! not the duration.
 //!
-//! Threads that are not workers are outside the ledger: their time is that of their samples.
+//! Time without a recorded state, as of samples alone, and that of threads that are not workers, which are outside the ledger, has the
+//! activity from the kernel and the place from samples ([`kernel_times`](super::kernel_times)). CPU time of samples (clock `cpu`) is theirs.
 
 use super::contexts::Contexts;
+use super::kernel_times::KernelTimes;
 use super::part::Amount;
 use super::sampled::Placed;
 use super::waits::{Begun, marker_of, place_of};
+use crate::cpu_time::ThreadActivities;
 use crate::wait_chains::ended_at;
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 use taskscope_event::models::samples::flag;
 use taskscope_execution::samples::Sample;
-use taskscope_execution::{Execution, Group, OffCpu, Place, Section, Span, State, ThreadIndex, ThreadKind};
-use taskscope_profile::{Frame, Marker, Metric, NodeId, Tree};
+use taskscope_execution::{
+    Execution, Group, OffCpu, OsSource, Place, Section, Span, State, ThreadIndex, ThreadKind,
+};
+use taskscope_profile::{Frame, Marker, Metric, NodeId, ROOT, Tree};
 
-/// Adds the time of all paths. Returns whether it is that of the samples, and the nanoseconds of samples of
-/// threads that are not workers. Without samples no time by path is known.
+/// Adds the time of all paths. Returns whether it is that of the samples, and the nanoseconds of threads that are not workers. Without
+/// samples no time by path is known.
 pub fn add_times(contexts: &mut Contexts<'_>, tree: &mut Tree, placed: &[Placed]) -> (bool, u64) {
     let (execution, part) = (contexts.execution, contexts.part);
     let rows = &execution.samples.rows;
     if !rows.iter().any(|sample| part.has_thread(sample.thread)) {
         return (false, 0);
     }
-    let is_time_sampled = rows.iter().any(|sample| sample.flags & flag::CPU_TIME != 0);
-    let in_ledger = |thread: ThreadIndex| {
-        let row = &execution.threads[thread.index()];
-        !is_time_sampled && row.worker && part.has_thread(thread) && row.kind != ThreadKind::Cpu
-    };
-    let mut other_threads_ns = 0_u64;
-    let counts = |sample: &Sample| part.has_thread(sample.thread) && part.has(sample.at);
-    for (sample, placed) in rows.iter().zip(placed).filter(|(sample, _)| counts(sample)) {
-        if !in_ledger(sample.thread) {
-            other_threads_ns = u64::saturating_add(other_threads_ns, sample.weight_ns);
-            for (metric, ns) in parts_of(execution, sample, placed) {
-                add(tree, placed.node, Some(metric), ns);
-            }
+    if rows.iter().any(|sample| sample.flags & flag::CPU_TIME != 0) {
+        let counts = |sample: &Sample| part.has_thread(sample.thread) && part.has(sample.at);
+        for (sample, placed) in rows.iter().zip(placed).filter(|(sample, _)| counts(sample)) {
+            add(tree, placed.node, Some(metric_of(placed)), sample.weight_ns);
         }
+        return (true, 0);
     }
+    let activities = ThreadActivities::of(execution);
+    let samples_alone = part.execution.knows_samples_alone();
     let mut waits = Waits::default();
-    for thread in (0..execution.threads.len()).map(|index| ThreadIndex(index as u32)) {
-        if in_ledger(thread) {
-            add_thread(contexts, tree, placed, thread, &mut waits);
+    let mut other_threads_ns = 0_u64;
+    for (thread, row) in (0..).map(ThreadIndex).zip(&execution.threads) {
+        if !part.has_thread(thread) || row.kind == ThreadKind::Cpu {
+            continue;
+        }
+        if row.worker {
+            add_thread(contexts, tree, placed, (thread, &activities), &mut waits);
+            continue;
+        }
+        let own = numbers_of(execution, thread);
+        // Beside workers, other threads have the time of which samples know something.
+        if samples_alone || !own.is_empty() {
+            let times = KernelTimes::of(contexts, &activities, thread, own);
+            let without_path = (row.os_source != OsSource::Unknown).then_some(ROOT);
+            let life = (row.track.start(), row.track.end());
+            let added = times.add(contexts, tree, placed, life, without_path);
+            other_threads_ns = other_threads_ns.saturating_add(added);
         }
     }
     // A wait has samples of several threads.
@@ -76,7 +90,7 @@ pub fn add_times(contexts: &mut Contexts<'_>, tree: &mut Tree, placed: &[Placed]
             apportion(tree, amount, &wait.samples, (node, Some(metric)), Some(metric));
         }
     }
-    (is_time_sampled, if is_time_sampled { 0 } else { other_threads_ns })
+    (false, other_threads_ns)
 }
 
 /// Waits by the node of their state.
@@ -109,21 +123,17 @@ struct Stay {
 /// Time by state and place.
 type Stays = FxHashMap<(State, Place), Stay>;
 
-/// Metrics that samples set apart where the ledger does not: the runtime's time in any state, time off the CPU in an unknown
-/// one.
-const APART: [Metric; 3] = [Metric::RUNTIME, Metric::BLOCKED, Metric::OUT_OF_CPU];
-
 impl Stay {
-    /// Its time on the CPU by the metrics of [`APART`], with the samples of each; last the rest.
+    /// Its time on the CPU: that of the runtime, in any state, and the rest, with the samples of each.
     fn apart(&self) -> Vec<(Amount, Vec<Share>, Option<Metric>)> {
         let of = |metric: Option<Metric>| -> Vec<Share> {
-            let is_own = |own: Option<Metric>| own.filter(|own| APART.contains(own)) == metric;
+            let is_own = |own: Option<Metric>| own.filter(|own| *own == Metric::RUNTIME) == metric;
             self.samples.iter().filter(|(_, own, _)| is_own(*own)).copied().collect()
         };
-        let metrics = APART.into_iter().map(Some).chain([None]);
-        let (metrics, shares): (Vec<_>, Vec<_>) = metrics.map(|metric| (metric, of(metric))).unzip();
-        let weigh = |shares: &Vec<Share>| shares.iter().map(|(.., weight)| u128::from(*weight)).sum();
-        let weights: Vec<u128> = shares.iter().map(weigh).collect();
+        let metrics = [Some(Metric::RUNTIME), None];
+        let shares = metrics.map(of);
+        let weights =
+            shares.each_ref().map(|shares| shares.iter().map(|(.., weight)| u128::from(*weight)).sum());
         let amounts = self.on_cpu.classes(&weights).into_iter();
         amounts.zip(shares).zip(metrics).map(|((amount, shares), metric)| (amount, shares, metric)).collect()
     }
@@ -134,11 +144,12 @@ fn add_thread(
     contexts: &mut Contexts<'_>,
     tree: &mut Tree,
     placed: &[Placed],
-    thread: ThreadIndex,
+    (thread, activities): (ThreadIndex, &ThreadActivities<'_>),
     waits: &mut Waits,
 ) {
     let (execution, part) = (contexts.execution, contexts.part);
     let mut stays = stays_of(contexts, placed, thread);
+    let mut without_state = None;
     let mut begun = Begun::default();
     for cut in execution.shown_spans_of_run(thread) {
         let Span { start, end, section } = cut.span;
@@ -153,6 +164,21 @@ fn add_thread(
             continue;
         }
         begun.works(&span);
+        if shown == State::Unknown {
+            if part.ns_of(start, end) > 0 {
+                let times = without_state.get_or_insert_with(|| {
+                    let is_unknown = |number: &usize| {
+                        contexts.section_at(thread, execution.samples.rows[*number].at).state
+                            == State::Unknown
+                    };
+                    let samples = numbers_of(execution, thread).filter(is_unknown);
+                    KernelTimes::of(contexts, activities, thread, samples)
+                });
+                let node = contexts.section_node(tree, &span.section).1;
+                times.add(contexts, tree, placed, (start, end), Some(node));
+            }
+            continue;
+        }
         let is_blocked = shown == State::Blocked;
         match stays.get_mut(&(cut.under, span.section.place)) {
             Some(stay) => {
@@ -217,7 +243,7 @@ fn stays_of(contexts: &Contexts<'_>, placed: &[Placed], thread: ThreadIndex) -> 
         let section = contexts.section_at(thread, sample.at);
         // A sample at a boundary may be in the runtime's next state already.
         let fits = match placed.state {
-            _ if section.state == State::Unknown => true,
+            _ if section.state == State::Unknown => false,
             Some((Marker::Runtime, _)) => true,
             Some(_) => false,
             None => section.state.group() != Group::Runtime,
@@ -240,12 +266,6 @@ fn stays_of(contexts: &Contexts<'_>, placed: &[Placed], thread: ThreadIndex) -> 
             };
             own.push((placed.node, own_metric, ns));
         }
-        // In an unknown state the ledger does not set time off the CPU apart, the samples do.
-        if section.state == State::Unknown {
-            for own in [&mut stay.blocked, &mut stay.off] {
-                stay.samples.append(own);
-            }
-        }
     }
     for ((state, _), stay) in stays.iter_mut().filter(|(_, stay)| stay.samples.is_empty()) {
         let all = stay.blocked.iter().chain(&stay.off);
@@ -264,16 +284,30 @@ fn work_in(state: State) -> Option<Metric> {
     }
 }
 
+/// The samples of a thread, by their numbers in the run.
+fn numbers_of(execution: &Execution, thread: ThreadIndex) -> Range<usize> {
+    let rows = &execution.samples.rows;
+    rows.partition_point(|row| row.thread < thread)..rows.partition_point(|row| row.thread <= thread)
+}
+
+/// The metric of a sample's time on a CPU.
+fn metric_of(placed: &Placed) -> Metric {
+    match placed.state {
+        Some((Marker::Runtime, _)) => Metric::RUNTIME,
+        Some(_) => Metric::WAITING,
+        None => Metric::WORK,
+    }
+}
+
 /// The parts of a sample's own time.
 fn parts_of(execution: &Execution, sample: &Sample, placed: &Placed) -> Vec<(Metric, u64)> {
-    match placed.state {
-        Some((Marker::Runtime, _)) => vec![(Metric::RUNTIME, sample.weight_ns)],
-        Some(_) => vec![(Metric::WAITING, sample.weight_ns)],
-        None => {
+    match metric_of(placed) {
+        Metric::WORK => {
             let (blocked, runnable) = off_cpu(execution, sample);
             let work = sample.weight_ns.saturating_sub(blocked + runnable);
             vec![(Metric::WORK, work), (Metric::BLOCKED, blocked), (Metric::OUT_OF_CPU, runnable)]
         }
+        metric => vec![(metric, sample.weight_ns)],
     }
 }
 
@@ -296,7 +330,7 @@ fn apportion(
 }
 
 /// Adds time that is also that of a metric.
-fn add(tree: &mut Tree, node: NodeId, metric: Option<Metric>, ns: u64) {
+pub fn add(tree: &mut Tree, node: NodeId, metric: Option<Metric>, ns: u64) {
     if ns > 0 {
         tree.add(node, Metric::TIME, ns);
         if let Some(metric) = metric {

@@ -37,7 +37,7 @@ pub use losses::{CpuLoss, CpuTime, LostTo};
 use pieces::Pieces;
 use scheduling::ends_of_scheduling;
 pub use scheduling::lives_of_threads;
-pub use thread_states::{ThreadStates, thread_states};
+pub use thread_states::{ThreadActivities, ThreadActivity, ThreadStates, thread_states};
 
 /// Accounts the CPU time of a run; `None` if the CPUs of a process are not known, if nothing is known of the
 /// threads' scheduling, or if threads are not selected.

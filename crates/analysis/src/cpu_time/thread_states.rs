@@ -1,4 +1,4 @@
-//! The time of each thread by its states.
+//! The activity of each thread over its life, and its time by state.
 
 use taskscope_execution::{Execution, ThreadIndex};
 
@@ -21,53 +21,109 @@ pub struct ThreadStates {
     pub unknown_ns: u64,
 }
 
-/// The states of each thread.
-pub fn thread_states(execution: &Execution) -> Vec<ThreadStates> {
-    let ends = ends_of_scheduling(execution);
-    let threads = (0..execution.threads.len() as u32).map(ThreadIndex);
-    threads.map(|thread| states_of(execution, thread, &ends)).collect()
+/// What a thread does at an instant, as far as the kernel and its recorded waits tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThreadActivity {
+    /// Is on a CPU, outside of recorded waits.
+    Runs,
+    /// Could run and has no CPU; within a recorded wait, since that was ended.
+    HasNoCpu,
+    /// Is in a recorded wait of this `taskscope_event::models::wait::kind`.
+    Waits(u32),
+    /// Is blocked in a call that is not recorded.
+    IsBlocked,
+    /// Nothing is known.
+    NotKnown,
 }
 
-fn states_of(execution: &Execution, thread: ThreadIndex, ends: &[u64]) -> ThreadStates {
-    let mut states = ThreadStates::default();
-    let track = &execution.threads[thread.index()].track;
-    let (start, end) = (track.start(), track.end());
-    let own = Scheduling::of(execution, thread, ends);
-    let outside = |states: &mut ThreadStates, from: u64, until: u64| {
-        let mut at = from;
-        while at < until {
-            let (doing, next) = own.at(at);
-            let next = next.min(until);
-            *match doing {
-                Doing::HasNoCpu => &mut states.no_cpu_ns,
-                Doing::NotKnown(true) => &mut states.blocked_ns,
-                Doing::NotKnown(false) => &mut states.unknown_ns,
-                _ => &mut states.running_ns,
-            } += next - at;
-            at = next;
-        }
-    };
-    let mut at = start;
-    for wait in execution.thread_waits.waits_of(thread, start, end) {
-        let (from, until) = (wait.start.max(at), wait.end.min(end));
-        outside(&mut states, at, from.min(end));
-        if until > from {
-            let mut no_cpu = 0;
-            follow(execution, wait, from, until, &mut |part| {
-                if part.root == Root::NoCpu && part.length == 0 {
-                    no_cpu += part.until - part.from;
-                }
-            });
-            states.no_cpu_ns += no_cpu;
-            let kind = object(execution, wait.object).map_or(0, |row| row.kind);
-            let row = states.waits.partition_point(|(known, _)| *known < kind);
-            if states.waits.get(row).is_none_or(|(known, _)| *known != kind) {
-                states.waits.insert(row, (kind, 0));
-            }
-            states.waits[row].1 += until - from - no_cpu;
-        }
-        at = at.max(until);
+/// The activities of the threads of an execution.
+pub struct ThreadActivities<'a> {
+    execution: &'a Execution,
+    ends: Vec<u64>,
+}
+
+impl<'a> ThreadActivities<'a> {
+    /// Those of a run, or of a part of one.
+    pub fn of(execution: &'a Execution) -> ThreadActivities<'a> {
+        ThreadActivities { execution, ends: ends_of_scheduling(execution) }
     }
-    outside(&mut states, at, end);
+
+    /// Passes the life of a thread in the order of time, in pieces of one activity that tile it.
+    pub fn each(&self, thread: ThreadIndex, take: &mut impl FnMut(u64, u64, ThreadActivity)) {
+        let execution = self.execution;
+        let track = &execution.threads[thread.index()].track;
+        let (start, end) = (track.start(), track.end());
+        let own = Scheduling::of(execution, thread, &self.ends);
+        let mut at = start;
+        for wait in execution.thread_waits.waits_of(thread, start, end) {
+            let (from, until) = (wait.start.max(at), wait.end.min(end));
+            outside_of_waits(&own, at, from.min(end), take);
+            if until > from {
+                let kind = object(execution, wait.object).map_or(0, |row| row.kind);
+                let mut next = from;
+                follow(execution, wait, from, until, &mut |part| {
+                    if part.root == Root::NoCpu && part.length == 0 {
+                        if part.from > next {
+                            take(next, part.from, ThreadActivity::Waits(kind));
+                        }
+                        take(part.from, part.until, ThreadActivity::HasNoCpu);
+                        next = part.until;
+                    }
+                });
+                if until > next {
+                    take(next, until, ThreadActivity::Waits(kind));
+                }
+            }
+            at = at.max(until);
+        }
+        outside_of_waits(&own, at, end, take);
+    }
+}
+
+fn outside_of_waits(
+    own: &Scheduling<'_>,
+    from: u64,
+    until: u64,
+    take: &mut impl FnMut(u64, u64, ThreadActivity),
+) {
+    let mut at = from;
+    while at < until {
+        let (doing, next) = own.at(at);
+        let next = next.min(until);
+        let activity = match doing {
+            Doing::HasNoCpu => ThreadActivity::HasNoCpu,
+            Doing::NotKnown(true) => ThreadActivity::IsBlocked,
+            Doing::NotKnown(false) => ThreadActivity::NotKnown,
+            _ => ThreadActivity::Runs,
+        };
+        take(at, next, activity);
+        at = next;
+    }
+}
+
+/// The states of each thread.
+pub fn thread_states(execution: &Execution) -> Vec<ThreadStates> {
+    let activities = ThreadActivities::of(execution);
+    let threads = (0..execution.threads.len() as u32).map(ThreadIndex);
+    threads.map(|thread| states_of(&activities, thread)).collect()
+}
+
+fn states_of(activities: &ThreadActivities<'_>, thread: ThreadIndex) -> ThreadStates {
+    let mut states = ThreadStates::default();
+    activities.each(thread, &mut |from, until, activity| {
+        *match activity {
+            ThreadActivity::Runs => &mut states.running_ns,
+            ThreadActivity::HasNoCpu => &mut states.no_cpu_ns,
+            ThreadActivity::IsBlocked => &mut states.blocked_ns,
+            ThreadActivity::NotKnown => &mut states.unknown_ns,
+            ThreadActivity::Waits(kind) => {
+                let row = states.waits.partition_point(|(known, _)| *known < kind);
+                if states.waits.get(row).is_none_or(|(known, _)| *known != kind) {
+                    states.waits.insert(row, (kind, 0));
+                }
+                &mut states.waits[row].1
+            }
+        } += until - from;
+    });
     states
 }

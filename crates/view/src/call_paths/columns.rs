@@ -11,7 +11,7 @@ pub(super) enum TimeKind {
     Workers,
     /// Samples.
     Samples,
-    /// The workers' ledger, and samples of other threads.
+    /// The workers' ledger, and time of other threads.
     Both,
 }
 
@@ -22,7 +22,7 @@ impl TimeKind {
         let kind = match self {
             TimeKind::Workers => return String::new(),
             TimeKind::Samples => "samples",
-            TimeKind::Both => "workers, and samples of other threads",
+            TimeKind::Both => "all threads",
         };
         let names: Vec<String> =
             shown.iter().filter(|column| is_of_samples(**column)).map(|column| word_of(*column)).collect();

@@ -102,8 +102,11 @@ pub struct CallPathTables {
     pub sorted_by: String,
     /// Whether times are those of the samples (profiles, clock cpu); else time is the capacity and `other_threads_ns`.
     pub is_time_sampled: bool,
-    /// Nanoseconds of the time that are samples of threads that are not workers.
+    /// Nanoseconds of the time that are of threads that are not workers.
     pub other_threads_ns: u64,
+    /// Whether samples are the only source of activity: which threads are workers is not known.
+    #[serde(skip)]
+    pub samples_alone: bool,
     /// Sums over all paths.
     pub totals: PathValues,
     /// Every path with values of its own; they sum to `totals`.
@@ -252,6 +255,7 @@ impl CallPaths {
             sorted_by: key_of(sort),
             is_time_sampled: self.is_sampled(),
             other_threads_ns: self.quality.map_or(0, |quality| quality.other_threads_ns),
+            samples_alone: self.quality.is_some_and(|quality| quality.knows_samples_alone),
             totals: values(&tree, ROOT, true),
             paths: if options.views.is_none() { paths(&tree, sort) } else { Vec::new() },
             top_down: tree_of(PathsView::TopDown, &|| self.tree.functions_and_loops(runtime), OwnPart::Own),
@@ -329,7 +333,7 @@ impl CallPathTables {
     pub(super) fn time_kind(&self) -> TimeKind {
         match self.is_time_sampled {
             true => TimeKind::Samples,
-            false if self.other_threads_ns > 0 => TimeKind::Both,
+            false if self.other_threads_ns > 0 && !self.samples_alone => TimeKind::Both,
             false => TimeKind::Workers,
         }
     }

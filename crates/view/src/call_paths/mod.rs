@@ -192,13 +192,16 @@ impl CallPaths {
             notes.push(if quality.is_time_sampled {
                 "times (samples) are CPU time of the threads' samples; waiting, blame and idleness are of events"
                     .to_string()
+            } else if quality.knows_samples_alone {
+                "time is that of the threads: the kernel has when they ran, had no CPU and were blocked, samples have the place"
+                    .to_string()
             } else {
                 "time is the workers' capacity: each state's time at a place is divided among the samples taken there"
                     .to_string()
             });
-            if quality.other_threads_ns > 0 {
+            if quality.other_threads_ns > 0 && !quality.knows_samples_alone {
                 notes.push(format!(
-                    "{} of the time is of samples of threads that are not workers, outside the capacity",
+                    "{} of the time is of threads that are not workers, outside the capacity",
                     crate::format::time(quality.other_threads_ns)
                 ));
             }

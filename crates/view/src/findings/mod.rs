@@ -37,7 +37,7 @@ impl Whose {
     fn of(session: &Session) -> Whose {
         match session.execution.range() {
             (0, 0) if !session.devices.queues.is_empty() => Whose::Queues,
-            _ if words::knows_samples_alone(&session.execution) => Whose::Threads,
+            _ if session.execution.knows_samples_alone() => Whose::Threads,
             _ => Whose::Workers,
         }
     }

@@ -25,7 +25,7 @@ pub(super) fn of_finding(
     match finding.cause {
         _ if finding.alone.is_some() => finding.alone.map(|(thread, start, end)| (start, end, thread)),
         // Of threads with states only some of these times are losses.
-        Cause::CpuNone | Cause::Blocked if !crate::knows_samples_alone(execution) => None,
+        Cause::CpuNone | Cause::Blocked if !execution.knows_samples_alone() => None,
         Cause::CpuNone => longest_away(execution, &execution.off_cpu),
         Cause::Blocked if !has_waits => longest_away(execution, &execution.blocked),
         Cause::Work | Cause::Unknown if !finding.path.is_empty() => {

@@ -34,7 +34,7 @@ pub struct SampleTimes {
     pub(super) steps: Vec<Step>,
     /// Innermost places.
     pub(super) spots: Vec<Spot>,
-    /// The samples of selected threads in the part of the run, by thread and time.
+    /// The times of the samples of selected threads in the part of the run, by thread and time.
     pub(super) rows: Vec<SampleTime>,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct SampleTime {
     pub thread: ThreadIndex,
     pub spot: u32,
     pub start: u64,
-    /// The time of the sample.
+    /// The time of the sample, or the end of the part if that is earlier.
     pub end: u64,
 }
 
@@ -167,9 +167,10 @@ impl SampleTimes {
                 Some(last) if sample.flags & flag::CPU_TIME != 0 && has_switches => last,
                 _ => by_weight,
             };
-            let (start, end) = (start.max(from).max(low), to);
-            let is_in_part = execution.is_selected(sample.thread) && (low..high).contains(&sample.at);
-            if start >= end || !is_in_part {
+            // The first sample after the part represents time in it, but may have a path that the part does not.
+            let (start, end) = (start.max(from).max(low), to.min(high));
+            let has_path = sample.at < high || *node != ROOT;
+            if start >= end || !execution.is_selected(sample.thread) || !has_path {
                 continue;
             }
             let Some(spot) = spots.get_mut(node.0 as usize) else { continue };

@@ -74,7 +74,7 @@ fn text(
     session: &Session,
     (analysis, problems): (&Analysis, &[Problem]),
 ) -> anyhow::Result<String> {
-    let samples_alone = taskscope_view::knows_samples_alone(&session.execution);
+    let samples_alone = session.execution.knows_samples_alone();
     // After a run of which only queues or samples were recorded there is nothing else to report.
     let queues_alone = session.execution.range() == (0, 0);
     let is_last_word = request.recorded.is_some() && (queues_alone || samples_alone);

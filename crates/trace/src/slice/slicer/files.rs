@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 use taskscope_event::framing::file_header;
-use taskscope_event::models::{device, system};
+use taskscope_event::models::{device, samples, system};
 use taskscope_event::{StreamFile, alive, layout};
 use taskscope_files::{create_directory_below, read_regular, write_file};
 
@@ -24,6 +24,8 @@ use taskscope_files::{create_directory_below, read_regular, write_file};
 const MODULES: &str = "modules";
 /// Larger module files are not kept: their code has names only while the original files exist.
 const MAX_MODULE_BYTES: u64 = 1 << 30;
+/// Place of the flags in a sample's payload.
+const FLAGS: usize = 16;
 
 impl Slicer<'_> {
     /// Writes the times off the CPU of the threads that the slice has. Of a process without a side stream, these are the times that
@@ -216,16 +218,32 @@ impl Slicer<'_> {
         self.write_files(output, below.unwrap_or(Path::new(&stream.relative_path)), &files)
     }
 
-    /// The samples of the range.
+    /// The samples of the range, and of the next one the part that represents time in it, at the range's end.
     fn samples_of(&self, stream: &Stream) -> Vec<u8> {
         let mut bytes = file_header().to_vec();
         let (begin, end) = self.slice.clocks.unwrap_or((i64::MIN, i64::MAX));
+        let mut has_next = false;
         for event in stream.events_of(StreamFile::Samples) {
-            let in_range = begin <= event.clock_ns && !is_after(event.clock_ns, end);
-            if in_range && self.keeps_model(event.code) {
+            if event.clock_ns < begin || has_next || !self.keeps_model(event.code) {
+                continue;
+            }
+            if !is_after(event.clock_ns, end) {
                 push(&mut bytes, event.clock_ns, event.code, event.is_jumbo, event.payload);
+            } else if event.code == samples::SAMPLE {
+                has_next = true;
+                if let Some(payload) = cut_sample(event.payload, event.clock_ns, end) {
+                    push(&mut bytes, end, event.code, event.is_jumbo, &payload);
+                }
             }
         }
         bytes
     }
+}
+
+/// A sample that represents the time until `end` instead of `at`; `None` if it has none before, or if its weight is CPU time.
+fn cut_sample(payload: &[u8], at: i64, end: i64) -> Option<Vec<u8>> {
+    let weight = u64::from_le_bytes(*payload.first_chunk()?);
+    let flags = u32::from_le_bytes(*payload.get(FLAGS..)?.first_chunk()?);
+    let left = weight.checked_sub(at.checked_sub(end)?.unsigned_abs()).filter(|left| *left > 0)?;
+    (flags & samples::flag::CPU_TIME == 0).then(|| [&left.to_le_bytes(), &payload[8..]].concat())
 }
