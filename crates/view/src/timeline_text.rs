@@ -6,6 +6,7 @@ use anstyle::{Ansi256Color, AnsiColor, Color, Style};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Write;
+use taskscope_analysis::{ThreadActivities, ThreadActivity};
 use taskscope_execution::devices::{Class, Devices, Queue};
 use taskscope_execution::lod::{Flags, Timeline};
 use taskscope_execution::{Execution, Group, State, ThreadIndex};
@@ -51,6 +52,8 @@ pub struct TimelineReport {
     pub wall_ns: u64,
     /// Number of pieces.
     pub pieces: usize,
+    /// Whether samples are the only source of activity: no thread is known to be a worker.
+    pub samples_alone: bool,
     /// Threads with events, and CPUs; of more than 64, some that are spread evenly over all.
     pub threads: Vec<ThreadLine>,
     /// Number of threads with events, and CPUs.
@@ -74,7 +77,8 @@ pub struct ThreadLine {
     pub tid: i64,
     /// Whether it is a worker.
     pub worker: bool,
-    /// The group of states with most time in each piece; null for a piece without any.
+    /// The group of states with most time in each piece; null for a piece without any. If samples are the only source: whether the
+    /// thread ran (`useful`), had no CPU (`off`) or was blocked.
     pub groups: Vec<Option<Named<Group>>>,
 }
 
@@ -112,6 +116,8 @@ pub fn timeline_report(
     execution.sort_by_rank(&mut all);
     let shown: Vec<ThreadIndex> = all.iter().copied().step_by(all.len().div_ceil(LINES).max(1)).collect();
     let several = execution.processes.len() > 1;
+    let samples_alone = execution.knows_samples_alone();
+    let activities = samples_alone.then(|| ThreadActivities::of(execution));
     let name = |index: ThreadIndex| {
         if let Some(name) = crate::names::cpu_name(execution, index) {
             return name;
@@ -122,7 +128,7 @@ pub fn timeline_report(
             _ if several => format!("{}/", execution.processes[thread.process.index()].pid),
             _ => String::new(),
         };
-        let mark = if thread.worker { "" } else { "*" };
+        let mark = if thread.worker || samples_alone { "" } else { "*" };
         match harmless(&thread.name) {
             none if none.is_empty() => format!("{process}{}{mark}", thread.tid),
             name => format!("{process}{} {name}{mark}", thread.tid),
@@ -135,9 +141,13 @@ pub fn timeline_report(
     let edge = |piece: usize| start + ((u128::from(end - start) * piece as u128) / pieces as u128) as u64;
     let piece = |piece: usize| (edge(piece), edge(piece + 1).max(edge(piece) + 1));
     let threads = shown.iter().zip(names).map(|(index, label)| {
-        let groups = (0..pieces).map(|number| {
+        let mut known = vec![[0; Group::ALL.len()]; pieces];
+        if let Some(activities) = &activities {
+            add_activities(activities, *index, &mut known, edge);
+        }
+        let groups = known.into_iter().enumerate().map(|(number, known)| {
             let (from, to) = piece(number);
-            let group = match dominant(timeline.sums(execution, *index, from, to)) {
+            let group = match dominant(timeline.sums(execution, *index, from, to), known) {
                 Some(_) if timeline.is_marked(*index, Flags::UNCERTAIN, from, to) => Some(Group::Unknown),
                 group => group,
             };
@@ -164,6 +174,7 @@ pub fn timeline_report(
         trace,
         wall_ns: end - start,
         pieces,
+        samples_alone,
         threads: threads.collect(),
         threads_in_all: all.len(),
         queues: lines_of_queues.collect(),
@@ -206,8 +217,16 @@ impl TimelineReport {
         let gap = self.pieces.saturating_sub(1 + columns_of(&length));
         let _ = writeln!(text, "{:>label$}  0{}{length}", "", " ".repeat(gap));
         let mut line = format!("{:>label$} ", "");
-        let groups =
-            Group::ALL.into_iter().zip(occurs).filter(|(_, occurs)| *occurs).map(|(group, _)| look(group));
+        let groups = Group::ALL.into_iter().zip(occurs).filter(|(_, occurs)| *occurs).map(|(group, _)| {
+            match look(group) {
+                // Whether code is useful, samples do not show.
+                (glyph, colour, _) if self.samples_alone && group == Group::Useful => {
+                    (glyph, colour, "running")
+                }
+                (glyph, colour, _) if self.samples_alone && group == Group::Off => (glyph, colour, "no CPU"),
+                look => look,
+            }
+        });
         let queue_ranges = DEVICE_LOOKS.into_iter().zip(uses_occur).filter(|(_, occurs)| *occurs);
         for (glyph, colour, word) in groups.chain(queue_ranges.map(|(look, _)| look)) {
             // Legends break between entries, not inside.
@@ -228,7 +247,7 @@ impl TimelineReport {
             let (shown, all) = (self.queues.len(), count(self.queues_in_all as u64));
             let _ = writeln!(text, "{shown} of {all} device queues; `taskscope view` shows all");
         }
-        if self.threads.iter().any(|line| !line.worker) {
+        if !self.samples_alone && self.threads.iter().any(|line| !line.worker) {
             let _ = writeln!(text, "* not a worker");
         }
         for note in &self.notes {
@@ -295,10 +314,41 @@ fn busy_in(queue: &Queue, pieces: impl Iterator<Item = (u64, u64)>) -> Vec<(u64,
         .collect()
 }
 
-/// The group with most time, the earlier of equals.
-fn dominant(sums: [u64; taskscope_execution::lod::CLASSES]) -> Option<Group> {
-    let mut by_group = [0_u64; Group::ALL.len()];
-    for state in State::ALL {
+/// Nanoseconds by group, in the order of groups.
+type ByGroup = [u64; Group::ALL.len()];
+
+/// Adds what a thread did in each piece, as far as the kernel and recorded waits tell.
+fn add_activities(
+    activities: &ThreadActivities<'_>,
+    thread: ThreadIndex,
+    pieces: &mut [ByGroup],
+    edge: impl Fn(usize) -> u64,
+) {
+    let mut piece = 0;
+    activities.each(thread, &mut |mut from, until, activity| {
+        let group = match activity {
+            ThreadActivity::Runs => Group::Useful,
+            ThreadActivity::HasNoCpu => Group::Off,
+            ThreadActivity::Waits(_) | ThreadActivity::IsBlocked => Group::Blocked,
+            ThreadActivity::NotKnown => Group::Unknown,
+        };
+        while from < until && piece < pieces.len() {
+            let end = edge(piece + 1);
+            pieces[piece][group as usize] += until.min(end).saturating_sub(from.max(edge(piece)));
+            from = from.max(end.min(until));
+            if end > until {
+                break;
+            }
+            piece += 1;
+        }
+    });
+}
+
+/// The group with most time, the earlier of equals; of time in an unknown state that which is known of it otherwise.
+fn dominant(sums: [u64; taskscope_execution::lod::CLASSES], known: ByGroup) -> Option<Group> {
+    let mut by_group = known;
+    let is_known = known.iter().any(|ns| *ns > 0);
+    for state in State::ALL.into_iter().filter(|state| !is_known || *state != State::Unknown) {
         by_group[state.group() as usize] += sums[state as usize];
     }
     let (group, most) = Group::ALL.into_iter().zip(by_group).rev().max_by_key(|(_, ns)| *ns)?;

@@ -3,7 +3,7 @@
 use taskscope_event::models::device::kind;
 use taskscope_execution::devices::{DeviceOperation, Devices, Queue};
 use taskscope_execution::lod::Timeline;
-use taskscope_execution::{Change, Execution, ExecutionBuilder, Observer, Section, State};
+use taskscope_execution::{Change, Execution, ExecutionBuilder, Observer, OsSource, OsTimes, Section, State};
 use taskscope_view::timeline_report;
 
 /// Two threads: one works for the first half and waits for the second, the other the other way round.
@@ -40,6 +40,31 @@ fn each_character_is_the_main_state_of_its_interval() {
     let (full, light) = ("█".repeat(20), "░".repeat(20));
     let expected = format!(
         "     7  {full}{light}\n     8  {light}{full}\n        0{}2.00 µs\n        █ useful  ░ waits for others\n",
+        " ".repeat(32)
+    );
+    assert_eq!(text, expected);
+}
+
+/// A thread runs until 2000, has no CPU until 3000 and is blocked until 5000; of another one the kernel has nothing.
+#[test]
+fn samples_alone_show_what_the_kernel_did() {
+    let mut builder = ExecutionBuilder::new();
+    let process = builder.add_process("node1.7", 7);
+    let threads = [7, 8].map(|tid| builder.add_thread(process, tid));
+    for thread in threads {
+        builder.event(thread, 1000);
+        builder.change(thread, 1000, Change::Becomes(Section::of(State::Unknown)));
+        builder.event(thread, 5000);
+        builder.change(thread, 5000, Change::ThreadEnds);
+    }
+    let mut execution = builder.finish();
+    let times = OsTimes { runnable: vec![(2000, 3000)], blocked: vec![(3000, 5000)], ..OsTimes::default() };
+    execution.add_os_times(threads[0], OsSource::Switches, times);
+    let text = plain(&timeline_text(&execution, &Devices::default(), &Timeline::build(&execution), 48));
+    let (ran, lacked, slept) = ("█".repeat(10), "×".repeat(10), "○".repeat(20));
+    let unknown = "?".repeat(40);
+    let expected = format!(
+        "     7  {ran}{lacked}{slept}\n     8  {unknown}\n        0{}4.00 µs\n        █ running  × no CPU  ○ blocked\n        ? not known\n",
         " ".repeat(32)
     );
     assert_eq!(text, expected);
