@@ -344,13 +344,17 @@ pub(crate) fn sentence(finding: &NamedFinding, source: &Source) -> String {
             format!("uncontended lock overhead delays others: {place}")
         }
         (_, Blamed::Runtime) => {
-            let waits = if finding.has_waits() {
-                format!(", and {workers} that wait meanwhile")
-            } else {
-                String::new()
-            };
+            let waits =
+                if finding.has_waits() { format!(", and {workers} wait meanwhile") } else { String::new() };
             let place = if has_place { format!(": {place}") } else { String::new() };
-            format!("{}{waits}{place}", finding.state.label())
+            let work = match finding.state {
+                State::TaskCreation => "creates tasks",
+                State::Dependences => "registers and releases dependences of tasks",
+                State::ForkJoin => "begins and ends parallel regions",
+                State::Scheduling => "schedules tasks",
+                _ => "takes the time",
+            };
+            format!("the runtime {work}{waits}{place}")
         }
         (_, Blamed::System) if finding.cause == Cause::CpuOversubscribed => source.more_workers.clone(),
         (_, Blamed::System) => source.no_cpu.clone(),
