@@ -40,7 +40,8 @@ const FILES = {
   'taskscope comparison': [
     ['an aligned part', 'document.querySelector("#timelines button.link")?.click();'],
     ['the same parts', 'const mode = document.getElementById("mode"); if (mode) { mode.value = "parts"; mode.dispatchEvent(new Event("change")); }'],
-    ['a section', 'const { two } = window.taskscope; const row = two?.timelines[1].rows.find((known) => known.kind === "track"); if (row) await two.tell(1, row, two.lengths[1] / 2);'],
+    ['a section', 'const { two } = window.taskscope; const row = two?.timelines[1].rows.find((known) => known.kind === "track"); if (row) await two.tell(1, row, Math.floor(two.lengths[1] / 2));'],
+    ['what is unchanged', 'document.querySelectorAll("details").forEach((part) => { part.open = true; });'],
     ['an enlarged path', 'document.querySelectorAll(".icicle .frame")[1]?.click();'],
     ...TABLES,
   ],

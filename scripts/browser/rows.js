@@ -198,6 +198,17 @@ await step('a page of a part of samples alone names its threads, and says of the
   const rows = await page.locator('#tables .table', { has: page.locator('caption', { hasText: 'Where the time of the threads went' }) }).locator('tbody tr').evaluateAll((list) => list.map((row) => [row.cells[0].textContent, Number(row.cells[1].dataset.value)]));
   assert.deepEqual(rows, [['running', 5500], ['blocked', 2500], ['no CPU', 500]]);
   assert.ok(!(await page.textContent('#tables')).includes('unknown'));
+  // Call paths have the same numbers, and columns without any are left out.
+  const paths = await page.evaluate(() => {
+    const { tHead, tBodies } = [...document.querySelectorAll('#call-paths table')].find((table) => table.caption?.textContent === 'Bottom-up');
+    const titles = [...tHead.rows[0].cells].map((cell) => cell.textContent);
+    const outermost = [...tBodies[0].rows].filter((row) => row.querySelector('[data-depth="0"]'));
+    const sum = (title) => outermost.reduce((all, row) => all + Number(row.cells[titles.indexOf(title)].dataset.value), 0);
+    return [titles, sum('blocked'), sum('no CPU')];
+  });
+  assert.deepEqual(paths, [['function, its callers below', 'own time', 'blocked', 'no CPU'], 2500, 500]);
+  const facts = await page.locator('#what dd').allTextContents();
+  assert.ok(facts.length > 5 && !facts.includes('–'), facts.join(' | '));
 });
 await step('the report has queues below their threads, too', async () => {
   await page.goto(pathToFileURL(join(folder, 'talking.html')).href);

@@ -2,7 +2,7 @@
 
 import { colourAs, element, replaceButtons, sharpCanvas } from './elements.js';
 import { ABSENT, BLANK, cssColour } from './palette.js';
-import { formatCount, formatNumberOf, formatPercent, formatPoint, formatTime, fitText } from './format.js';
+import { barText, formatCount, formatNumberOf, formatPercent, formatPoint, formatTime, fitText } from './format.js';
 import { isPrinting } from './paper.js';
 import { CODE, trackLabel } from './rows.js';
 
@@ -199,9 +199,10 @@ const DEPTH_ON_PAPER = 12;
  * @param {boolean} bottomUp what was called above, its callers below
  * @param {(value: number) => string} format
  * @param {{path: string[]}} kept the bar that is as wide as the chart, by its names from the first row on; chosen again when the chart is built anew
+ * @param {number} pixels the width of the chart
  * @returns {HTMLElement}
  */
-export function icicle(paths, bottomUp, format, kept) {
+export function icicle(paths, bottomUp, format, kept, pixels) {
   const root = { name: 'all', ns: 0, depth: 0, left: 0, above: null, below: new Map() };
   for (const { path, ns } of paths) {
     let node = root;
@@ -221,7 +222,7 @@ export function icicle(paths, bottomUp, format, kept) {
     let deepest = 0;
     const place = (node, left, width) => {
       const label = `${node.name}: ${format(node.ns)}, ${formatPercent(node.ns, root.ns)}`;
-      const bar = element('button', { type: 'button', class: `frame shade${node.depth % 4}`, title: label.slice(0, 2000), 'aria-label': fitText(label, 300), onclick: () => show(node) }, `${fitText(node.name, 120)} ${formatPercent(node.ns, root.ns)}`);
+      const bar = element('button', { type: 'button', class: `frame shade${node.depth % 4}`, title: label.slice(0, 2000), 'aria-label': fitText(label, 300), onclick: () => show(node) }, barText(node.name, formatPercent(node.ns, root.ns), width * pixels));
       bar.style.left = `${left * 100}%`;
       bar.style.width = `${width * 100}%`;
       bar.style.top = `${node.depth * BAR_HEIGHT}px`;

@@ -112,6 +112,19 @@ export function fitText(text, width) {
   return `${before}…${text.slice(text.length - (width - 1 - head)).replace(/^[\udc00-\udfff]/, '')}`;
 }
 
+/** Pixels of a character of a bar, about. */
+const BAR_CHARACTER = 7.2;
+/** Characters of a name from which on a share has room beside it. */
+const FEW_CHARACTERS = 9;
+
+/** A name with its share for a bar of this many pixels: the name is cut in its middle, so that names with the same begin differ. @param {string} name @param {string} share @param {number} pixels */
+export function barText(name, share, pixels) {
+  const room = Math.floor((pixels - 8) / BAR_CHARACTER);
+  if (name.length + 1 + share.length <= room) return `${name} ${share}`;
+  const beside = room - share.length - 1;
+  return beside >= FEW_CHARACTERS ? `${fitText(name, beside)} ${share}` : fitText(name, Math.max(3, room));
+}
+
 /** A path as one word that a POSIX shell takes as it is. @param {string} path */
 export function shellWord(path) {
   const word = path.startsWith('-') ? `./${path}` : path;

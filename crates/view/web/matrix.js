@@ -43,7 +43,7 @@ export function communicationMatrix(matrix) {
       if (value) made.style.background = `color-mix(in srgb, var(--matrix) ${Math.round(Math.sqrt(value / most) * 100)}%, transparent)`;
       return made;
     };
-    host.replaceChildren(element('table', {}, element('caption', {}, 'Communication: from the process of a row to that of a column; of waiting, the process of a column waits for that of a row'),
+    host.replaceChildren(element('table', {}, element('caption', {}, 'Communication'),
       element('thead', {}, element('tr', {}, element('th', { scope: 'col' }, 'from \\ to'), ...processes.map((process) => element('th', { scope: 'col', class: 'number', title: processWords(process) }, short(process))))),
       element('tbody', {}, ...processes.map((process, from) => element('tr', {}, element('th', { scope: 'row', title: processWords(process) }, short(process)), ...processes.map((_, to) => cellOf(from, to)))))));
   };
@@ -56,5 +56,5 @@ export function communicationMatrix(matrix) {
     { title: 'messages', number: true, value: (row) => row.messages, cell: (row) => formatCount(row.messages) }, { title: 'bytes', number: true, value: (row) => row.bytes, cell: (row) => formatCount(row.bytes) },
     timeColumn('waited', (row) => row.wait_ns, formatTime),
   ], [...cells].sort((a, b) => b.wait_ns - a.wait_ns || b.bytes - a.bytes), 6);
-  return element('div', { id: 'matrix' }, isDrawn && !isPrinting() ? element('p', {}, choice) : '', isDrawn ? host : '', pairs, matrix.left_out ? element('p', { class: 'note' }, `Omitted: ${formatCount(matrix.left_out)} pairs with less.`) : '');
+  return element('div', { id: 'matrix' }, isDrawn && !isPrinting() ? element('p', {}, choice) : '', isDrawn ? element('p', { class: 'note' }, 'From the process of a row to that of a column; of waiting, the process of a column waits for that of a row.') : '', isDrawn ? host : '', pairs, matrix.left_out ? element('p', { class: 'note' }, `Omitted: ${formatCount(matrix.left_out)} pairs with less.`) : '');
 }

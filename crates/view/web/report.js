@@ -35,7 +35,7 @@ function whatRan(report, overview) {
   const facts = [
     ['trace', nameOf(report.trace)],
     ...(report.part ? [['part of it', element('span', { class: 'warn' }, `${fitText(String(report.part), 300)}; points in time count from its begin`)]] : []),
-    ['host', nameOf(report.host && (report.host.name || (typeof report.host === 'string' ? report.host : JSON.stringify(report.host))))],
+    ...(report.host ? [['host', nameOf(report.host.name || (typeof report.host === 'string' ? report.host : JSON.stringify(report.host)))]] : []),
     ...(report.launcher ? [['launcher', nameOf(report.launcher)]] : []),
     ...(report.settings && Object.keys(report.settings).length ? [['settings', settingsText(report.settings)]] : []),
     ...(report.start_unix_ns ? [['started', formatDate(report.start_unix_ns)]] : []),
@@ -46,17 +46,17 @@ function whatRan(report, overview) {
       // Which threads work, samples do not show.
       ...(report.samples_alone ? [] : [['workers', number('workers', report.workers, formatCount)]]),
       ['threads', number('threads', report.threads, formatCount)],
-      ['CPUs', report.cpus_text || '–'],
+      ...(report.cpus_text ? [['CPUs', report.cpus_text]] : []),
       ['processes', number('processes', report.processes, formatCount)],
-      ['tasks', number('tasks', report.tasks, formatCount)],
+      ...(report.samples_alone ? [] : [['tasks', number('tasks', report.tasks, formatCount)]]),
       ['events', number('events', report.events, formatCount)],
       ['lost events', number('lost_events', report.lost_events, formatCount)],
     ] : factsOfQueues(queues)),
     ...(lostOperations ? [['lost device operations', formatCount(lostOperations)]] : []),
     ['clocks', overview.clocks],
     ['recording', element('span', { class: isWhole ? '' : 'warn' }, complete)],
-    ['recording cost', report.recording_cost_ns_per_event ? element('span', {}, number('recording_cost_ns_per_event', report.recording_cost_ns_per_event, (v) => v.toFixed(1)), ' ns an event') : '–'],
-    ['ended', report.signal ? `by signal ${report.signal}` : report.exit_code === null || report.exit_code === undefined ? '–' : `exit code ${report.exit_code}`],
+    ...(report.recording_cost_ns_per_event ? [['recording cost', element('span', {}, number('recording_cost_ns_per_event', report.recording_cost_ns_per_event, (v) => v.toFixed(1)), ' ns an event')]] : []),
+    ...(report.signal ? [['ended', `by signal ${report.signal}`]] : (report.exit_code ?? null) === null ? [] : [['ended', `exit code ${report.exit_code}`]]),
   ];
   const notices = (report.notices || []).map((notice) => element('li', {}, element('code', {}, fitText(notice.name, 60)), ' ', ...codeText(notice.text, 600)));
   return part('what', 'What ran',
@@ -98,34 +98,40 @@ export function efficiencyTree(report) {
     element('p', { class: 'note' }, 'Each factor is the part that remains after one kind of loss. Their product is the parallel efficiency: useful time / capacity. The losses and the useful time sum to the capacity.'));
 }
 
+/** Characters of a step of a call path; a longer one has all of it as its title. */
+const STEP = 80;
+
 /** How call paths are looked at; it stays when the page is built anew. */
 const paths = { bottomUp: false, chosen: { path: /** @type {string[]} */ ([]) } };
 
-/** @param {any} report */
-export function callPaths(report) {
+/** @param {any} report @param {number} width of the page, pixels */
+export function callPaths(report, width) {
   const known = report.call_paths && (report.call_paths.paths || report.call_paths);
   if (!Array.isArray(known) || known.length === 0) return null;
   const timed = known.some((row) => row.ns > 0);
   const rows = known.map((row) => ({ path: row.frames || row.path || [], ns: (timed ? row.ns : row.count ?? row.samples) || 0 }));
   const format = timed ? formatTime : formatCount;
-  const host = element('div', {}, icicle(rows, paths.bottomUp, format, paths.chosen));
+  const chart = () => icicle(rows, paths.bottomUp, format, paths.chosen, width);
+  const host = element('div', {}, chart());
   const other = () => (paths.bottomUp ? 'show callers above their callees (top-down)' : 'show functions above their callers (bottom-up)');
   const turn = element('button', { type: 'button', onclick: () => {
     paths.bottomUp = !paths.bottomUp;
     paths.chosen.path = [];
-    host.replaceChildren(icicle(rows, paths.bottomUp, format, paths.chosen));
+    host.replaceChildren(chart());
     turn.textContent = other();
   } }, other());
   const functions = report.call_paths.functions || [];
   const measured = ['samples', 'tasks'].includes(report.call_paths.sorted_by) ? formatCount : formatTime;
-  const title = titleOf(report.call_paths, report.call_paths.sorted_by);
+  // Of samples alone the threads are all there is.
+  const shown = report.samples_alone ? { ...report.call_paths, other_threads_ns: 0 } : report.call_paths;
+  const title = titleOf(shown, shown.sorted_by);
   const list = functions.length === 0 ? null : table('Functions, wherever they were called', [
     { title: 'function', cell: (row) => nameOf(row.name) }, { title: `own ${title}`, number: true, value: (row) => row.own, cell: (row) => measured(row.own) },
     { title: `${title} with callees`, number: true, value: (row) => row.total, cell: (row) => measured(row.total) },
     { title: 'place', cell: (row) => (row.file ? `${fitText(String(row.file), 80)}:${row.line ?? '?'}` : '') },
   ], functions);
   const notes = (report.call_paths.notes || []).map((note) => element('p', { class: 'note' }, fitText(String(note), 400)));
-  return part('call-paths', 'Call paths', element('p', { class: 'note' }, `A bar is as wide as its ${titleOf(report.call_paths, report.call_paths.sorted_by)}, including blocked time and time without a CPU; its callees are below it. Select a bar to enlarge it, a bar above it to return. `), turn, host, ...(report.call_paths.top_down ? pathTables(report.call_paths) : []), list, ...notes);
+  return part('call-paths', 'Call paths', element('p', { class: 'note' }, `A bar is as wide as its ${title}, including blocked time and time without a CPU; its callees are below it.${isPrinting() ? '' : ' Select a bar to enlarge it, a bar above it to return.'}`), turn, host, ...(shown.top_down ? pathTables(shown) : []), list, ...notes);
 }
 
 /** @param {any} path @param {any} theme */
@@ -158,7 +164,8 @@ function criticalPath(path, theme) {
 function howComputed(report, overview, json) {
   const save = saveButton(json);
   return part('how', 'How it was computed',
-    element('p', {}, 'Capacity is workers × the time from the first to the last event of their process. Every worker-nanosecond has exactly one state, so useful time and all losses sum to the capacity. ',
+    report.samples_alone ? element('p', {}, 'The kernel has when threads ran, had no CPU and were blocked; samples of their stacks have the place. Each nanosecond of a thread has one of these activities and the path of the sample taken next, in the whole run and in each part. ',
+      'Whether a thread that was blocked waited for others is not known.') : element('p', {}, 'Capacity is workers × the time from the first to the last event of their process. Every worker-nanosecond has exactly one state, so useful time and all losses sum to the capacity. ',
       'A wait is charged to the code that ran meanwhile: each working thread is charged an equal share. A wait for a lock is charged to its holder.'),
     element('p', {}, 'In the overview a pixel shows the state with most time in it, paler if that is a smaller part. Red on top: one of the few longest waits of its state, of four times the typical length, or twice that of all others. ',
       'Stripes: events were lost, or the state is uncertain. Dotted at the bottom: the operating system kept the thread off its CPU for an eighth of the pixel or more, or for a thousandth of the run at once.'),
@@ -176,7 +183,7 @@ function titleOf(paths, column = 'time_ns') {
   const isOfSamples = ['time_ns', 'work_ns', 'runtime_ns', 'blocked_ns', 'out_of_cpu_ns'].includes(column);
   const name = column === 'out_of_cpu_ns' ? 'no CPU' : column.replace(/_ns$/, '').replaceAll('_', ' ');
   if (isOfSamples && paths.is_time_sampled) return `${name} (samples)`;
-  return isOfSamples && paths.other_threads_ns > 0 ? `${name} (workers, and samples of other threads)` : name;
+  return isOfSamples && paths.other_threads_ns > 0 ? `${name} (all threads)` : name;
 }
 
 /** Rows of the views of call paths: symptom and cause beside each other. @param {any} paths */
@@ -186,19 +193,19 @@ function pathTables(paths) {
   const counts = main === 'samples' || main === 'tasks';
   const size = (value) => (counts ? formatCount(value) : formatTime(value));
   const title = titleOf(paths, main);
+  const hasEstimate = Object.keys(paths.run_totals || {}).some((name) => name.startsWith('no_cpu.'));
+  // A column without a number says nothing.
+  const beside = [[titleOf(paths, 'blocked_ns'), 'blocked_ns'], [titleOf(paths, 'out_of_cpu_ns'), 'out_of_cpu_ns'],
+    [hasEstimate ? 'waiting, estimated no CPU included (symptom)' : 'waiting (symptom)', 'waiting_ns'], ['blame (cause)', 'blame_ns'], ['idleness (cause)', 'idleness_ns']];
   const tree = (caption, rows, isTopDown) => table(caption, [
     { title: isTopDown ? 'path' : 'function, its callers below', cell: (row) => {
-      const name = element('span', { class: row.hot ? 'hot' : null, 'data-depth': row.depth }, `${row.hot ? '▸ ' : ''}${fitText(row.name, 80)}${(row.what === 'function' || row.state) && row.file ? `  (${row.file.split('/').pop()}:${row.line})` : ''}`);
-      name.style.paddingLeft = `${Math.min(row.depth, 30) * 0.8}em`;
+      const name = element('span', { class: row.hot ? 'step hot' : 'step', 'data-depth': row.depth, title: row.name.length > STEP ? row.name.slice(0, 2000) : null }, `${row.hot ? '▸ ' : ''}${fitText(row.name, STEP)}${(row.what === 'function' || row.state) && row.file ? `  (${row.file.split('/').pop()}:${row.line})` : ''}`);
+      name.style.setProperty('--depth', String(Math.min(row.depth, 30)));
       return name;
     } },
     { title: isTopDown ? `${title} with callees` : `own ${title}`, number: true, value: (row) => row[main] || 0, cell: (row) => (row[main] ? size(row[main]) : '') },
     ...(isTopDown ? [{ title: `own ${title}`, number: true, value: (row) => row.own, cell: (row) => (row.own ? size(row.own) : '') }] : []),
-    { title: titleOf(paths, 'blocked_ns'), number: true, value: (row) => row.blocked_ns || 0, cell: (row) => time(row, 'blocked_ns') },
-    { title: titleOf(paths, 'out_of_cpu_ns'), number: true, value: (row) => row.out_of_cpu_ns || 0, cell: (row) => time(row, 'out_of_cpu_ns') },
-    { title: Object.keys(paths.run_totals || {}).some((name) => name.startsWith('no_cpu.')) ? 'waiting, estimated no CPU included (symptom)' : 'waiting (symptom)', number: true, value: (row) => row.waiting_ns || 0, cell: (row) => time(row, 'waiting_ns') },
-    { title: 'blame (cause)', number: true, value: (row) => row.blame_ns || 0, cell: (row) => time(row, 'blame_ns') },
-    { title: 'idleness (cause)', number: true, value: (row) => row.idleness_ns || 0, cell: (row) => time(row, 'idleness_ns') },
+    ...beside.filter(([, column]) => rows.some((row) => row[column] > 0)).map(([title, column]) => ({ title, number: true, value: (row) => row[column] || 0, cell: (row) => time(row, column) })),
   ], rows, 25, { isTree: true });
   const flat = (caption, name, rows) => (rows.length === 0 ? null : table(caption, [
     { title: name, cell: (row) => fitText(row.name, 100) }, { title: `own ${title}`, number: true, value: (row) => row.own, cell: (row) => size(row.own) },
@@ -220,7 +227,7 @@ export function showProfile(page, report, json) {
     part('what', 'What ran', element('p', { class: 'command' }, nameOf(report.trace)), stateTotals(report.call_paths?.run_totals || {})),
     findings(report, {}, null, 600, null),
     ...[waitsTable(report)].filter((made) => made !== null).map((made) => part('waits', 'Waits', made)),
-    callPaths(report) || element('p', {}, 'The profile has no call paths.'),
+    callPaths(report, page.clientWidth) || element('p', {}, 'The profile has no call paths.'),
     part('how', 'The same as JSON', element('p', {}, `${fitText(String(report.schema), 60)}; the page contains its data and opens no connection. `, saveButton(json))));
   build();
   onPaper(build, build);
@@ -333,7 +340,7 @@ export function showReport(page, report, overview, source, json) {
     const menu = [['what', 'What ran'], ['efficiency', 'Efficiency'], ['findings', 'Findings'], ['overview', 'Overview'], ['tables', 'Tables'], ['communication', 'Communication'], ['call-paths', 'Call paths'], ['breakdown', 'Breakdown'], ['critical-path', 'Critical path'], ['how', 'How']];
     const sections = [
       whatRan(report, overview), efficiencyTree(report), findings(report, overview, theme, width, (instance, finding, from) => frame(shown.timeline, framed, report, overview, instance, finding, from)), overviewPart, tables(report, overview, theme), matrixPart(overview.matrix),
-      callPaths(report), !report.capacity_ns || report.samples_alone ? null : part('breakdown', 'Breakdown over time', stackChart(overview.stack, overview.states, theme, width, overview.length_ns)),
+      callPaths(report, width), !report.capacity_ns || report.samples_alone ? null : part('breakdown', 'Breakdown over time', stackChart(overview.stack, overview.states, theme, width, overview.length_ns)),
       criticalPath(overview.critical_path, theme), howComputed(report, overview, json),
     ].filter((made) => made !== null);
     const links = menu.filter(([id]) => sections.some((made) => made.id === id)).map(([id, title]) => element('a', { href: `#${id}` }, title));

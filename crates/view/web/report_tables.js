@@ -41,7 +41,7 @@ export function waitsTable(report, name = nameOf) {
     { title: 'object', cell: (row) => name(row.object ? `${row.kind} ${row.object}` : row.kind) }, { title: 'place', cell: (row) => name(row.where) }, ...processColumn(rows),
     { title: 'waits', number: true, value: (row) => row.waits, cell: (row) => formatCount(row.waits) }, timeColumn('waited', (row) => row.waited_ns, formatTime),
     timeColumn('longest', (row) => row.longest_ns, formatTime),
-    { title: 'for', cell: (row) => partsOfWaits(row) },
+    { title: 'for', wide: true, cell: (row) => partsOfWaits(row) },
   ], rows);
 }
 
@@ -57,7 +57,7 @@ function shortageWords(report) {
 
 /** What the kernel did with threads: in the table of samples alone, in a split of a thread, in a row of call paths. @type {[string, string, (row: any) => number][]} */
 const SPLITS = [
-  ['running', 'running_ns', (row) => (row.time_ns || 0) - (row.blocked_ns || 0) - (row.out_of_cpu_ns || 0)], ['no CPU', 'no_cpu_ns', (row) => row.out_of_cpu_ns || 0],
+  ['running', 'running_ns', (row) => (row.work_ns || 0) + (row.runtime_ns || 0)], ['no CPU', 'no_cpu_ns', (row) => row.out_of_cpu_ns || 0],
   ['blocked', 'blocked_ns', (row) => row.blocked_ns || 0], ['not known', 'unknown_ns', () => 0],
 ];
 
@@ -114,7 +114,7 @@ export function tables(report, overview, theme, name = nameOf) {
     { title: 'call', cell: (row) => row.call }, { title: 'place', cell: (row) => name(row.where) },
     { title: 'calls', number: true, value: (row) => row.calls, cell: (row) => formatCount(row.calls) }, { title: 'bytes', number: true, value: (row) => row.bytes, cell: (row) => formatCount(row.bytes) },
     timeColumn('time in calls (all threads)', (row) => row.ns, formatTime), timeColumn('waiting for a rank (all threads)', (row) => row.wait_ns, formatTime),
-    { title: 'waited for', cell: (row) => row.waits.slice(0, 3).map((wait) => `${wait.rank === null ? `process ${wait.pid}` : `rank ${wait.rank}`} (${wait.kind}, ${formatTime(wait.ns)})`).join('; ') },
+    { title: 'waited for', wide: true, cell: (row) => row.waits.slice(0, 3).map((wait) => `${wait.rank === null ? `process ${wait.pid}` : `rank ${wait.rank}`} (${wait.kind}, ${formatTime(wait.ns)})`).join('; ') },
   ], report.mpi_calls));
   if ((report.task_types || []).length) {
     const rows = report.task_types.map((row, i) => ({ ...row, classes: (overview.histograms || [])[i] || [] }));
@@ -168,7 +168,9 @@ export function tables(report, overview, theme, name = nameOf) {
   made.push(...deviceTables(report, name));
   const useful = (row) => overview.states.reduce((sum, state) => sum + (state.group === 'useful' ? row.states[state.name] || 0 : 0), 0);
   const total = (row) => Object.values(row.states).reduce((sum, ns) => sum + ns, 0);
-  if ((report.thread_states || []).length) made.push(table('Threads', [
+  // Of samples alone the next table has all that is known of threads, but for lost events.
+  const hasLosses = (report.thread_states || []).some((row) => row.lost_events > 0);
+  if ((report.thread_states || []).length && (!ofSamples || hasLosses)) made.push(table('Threads', [
     { title: 'thread', cell: (row) => row.kind === 'cpu' ? `CPU ${row.tid}` : `${row.pid} / ${row.tid}${row.name ? ` ${printable(row.name)}` : ''}${row.role ? ` (${row.role})` : row.worker || row.kind === 'unknown' ? '' : ` (${row.kind})`}` },
     { title: 'events', number: true, value: (row) => row.events, cell: (row) => formatCount(row.events) }, { title: 'lost', number: true, value: (row) => row.lost_events, cell: (row) => formatCount(row.lost_events) },
     ...(isSampled ? [] : [{ title: 'useful', number: true, cell: (row) => formatPercent(useful(row), total(row)) }]),
@@ -179,11 +181,11 @@ export function tables(report, overview, theme, name = nameOf) {
     ] : []),
     ...(isSampled ? [] : [{ title: 'time by state', cell: (row) => stateBar(row.states, total(row), overview.states, theme) }]),
   ], report.thread_states));
-  if ((report.thread_splits || []).length) made.push(table('Threads by their scheduling and waits', [
+  if ((report.thread_splits || []).length) made.push(table(ofSamples ? 'Threads' : 'Threads by their scheduling and waits', [
     { title: 'thread', cell: (row) => name(row.label) }, timeColumn('time', (row) => row.time_ns, formatTime), timeColumn('running', (row) => row.running_ns, formatTime),
     timeColumn('no CPU', (row) => row.no_cpu_ns, formatTime), timeColumn('blocked', (row) => row.blocked_ns, formatTime),
     ...(report.thread_splits.some((row) => row.unknown_ns > 0) ? [timeColumn('not known', (row) => row.unknown_ns, formatTime)] : []),
-    { title: 'waits', cell: (row) => Object.entries(row.waits || {}).sort((a, b) => b[1] - a[1]).map(([kind, ns]) => `${kind} ${formatTime(ns)}`).join(', ') },
+    ...(report.thread_splits.some((row) => Object.keys(row.waits || {}).length) ? [{ title: 'waits', cell: (row) => Object.entries(row.waits || {}).sort((a, b) => b[1] - a[1]).map(([kind, ns]) => `${kind} ${formatTime(ns)}`).join(', ') }] : []),
     { title: 'source', cell: (row) => (row.estimated ? 'estimated' : 'recorded') },
   ], report.thread_splits));
   return made.length ? part('tables', 'Tables', ...made) : null;

@@ -64,7 +64,7 @@ async function reportPart(viewer, range) {
     viewer.panel.replaceChildren(element('h2', { id: 'part-title', tabindex: -1 }, `report of ${formatTime(length)} from ${formatStart(range.from, length)} on`),
       report.verdict ? element('p', { class: 'verdict' }, fitText(report.verdict, 600)) : '',
       element('p', { class: 'note' }, 'A click on a name highlights its sections. The same numbers: ', element('code', {}, `taskscope report ${report.part} ${shellWord(String(viewer.report.trace))}`)),
-      efficiencyTree(report), findings(report, known, viewer.theme, 0, null) || '', tables(report, known, viewer.theme, link) || '', communicationMatrix(matrix) || '', callPaths(report) || '');
+      efficiencyTree(report), findings(report, known, viewer.theme, 0, null) || '', tables(report, known, viewer.theme, link) || '', communicationMatrix(matrix) || '', callPaths(report, viewer.panel.clientWidth) || '');
     document.getElementById('part-title')?.focus();
     // For the console and for tests.
     viewer.part = report;

@@ -8,8 +8,9 @@ import { saveFile } from './files.js';
 import { isPrinting } from './paper.js';
 
 /**
- * A column: `value` is its number, `ns` whether that is nanoseconds; without a value a column has words. A column without a title is a picture.
- * @typedef {{title: string, number?: boolean, ns?: boolean, value?: (row: any) => number | null | undefined, cell: (row: any) => Node | string}} Column
+ * A column: `value` is its number, `ns` whether that is nanoseconds; without a value a column has words, which are many if it is wide. A column without a
+ * title is a picture.
+ * @typedef {{title: string, number?: boolean, ns?: boolean, wide?: boolean, value?: (row: any) => number | null | undefined, cell: (row: any) => Node | string}} Column
  */
 
 /** How tables are looked at, by caption. @type {Map<string, {column: number, down: boolean, words: string, open: boolean}>} */
@@ -17,6 +18,8 @@ const looks = new Map();
 
 /** Rows of a table that are printed at most. */
 const ROWS_ON_PAPER = 8;
+/** Characters of a title of one line. */
+const SHORT_TITLE = 14;
 /** Tables with more rows than this have a filter. */
 const FEW_ROWS = 5;
 
@@ -105,7 +108,8 @@ export function table(caption, columns, rows, shown = 12, { isTree = false } = {
     const sorts = !isTree && !printed && column.title && rows.length > 1;
     const title = sorts ? element('button', { type: 'button', class: 'sort', title: 'sort', onclick: () => sortBy(i) }, column.title) : column.title;
     // A column without a title has pictures of another one.
-    return element(title ? 'th' : 'td', { scope: title ? 'col' : null, class: column.number ? 'number' : null }, title);
+    const classes = [column.number ? 'number' : '', column.title.length > SHORT_TITLE ? 'long' : ''].filter((name) => name).join(' ');
+    return element(title ? 'th' : 'td', { scope: title ? 'col' : null, class: classes || null }, title);
   });
   const passing = () => {
     const wanted = look.words.toLowerCase().split(/\s+/).filter((word) => word);
@@ -121,7 +125,7 @@ export function table(caption, columns, rows, shown = 12, { isTree = false } = {
     const all = passing();
     const most = printed ? Math.min(shown, ROWS_ON_PAPER) : look.open ? all.length : shown;
     body.replaceChildren(...all.slice(0, most).map((row) => element('tr', {}, ...columns.map((column, i) =>
-      element(i === 0 ? 'th' : 'td', { class: column.number ? 'number' : null, scope: i === 0 ? 'row' : null, 'data-value': column.value ? column.value(row) : null }, column.cell(row))))));
+      element(i === 0 ? 'th' : 'td', { class: column.number ? 'number' : column.wide ? 'words' : null, scope: i === 0 ? 'row' : null, 'data-value': column.value ? column.value(row) : null }, column.cell(row))))));
     titles.forEach((title, i) => {
       if (i === look.column && !isTree) title.setAttribute('aria-sort', look.down ? 'descending' : 'ascending');
       else title.removeAttribute('aria-sort');
