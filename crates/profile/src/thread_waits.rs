@@ -119,6 +119,8 @@ impl WaitMeaning {
             (WaitEnd::Slept, None) => WaitMeaning::Sleeps,
             (WaitEnd::Outside, None) if is_file => WaitMeaning::Device,
             (WaitEnd::Outside, None) => WaitMeaning::Listens,
+            // It may be a device, or a peer with requests.
+            (WaitEnd::Outside, Some(false)) if blocked == Some(kind::OPERATIONS) => WaitMeaning::NotKnown,
             // A lock is held by a thread that waits for the outside; else its thread waits for requests, too.
             (WaitEnd::Outside, Some(false)) if !is_file => WaitMeaning::Listens,
             _ => WaitMeaning::Charged,

@@ -217,6 +217,8 @@ fn record(returned: &Returned, errno: c_int) {
         {
             outcome::TIMED_OUT
         }
+        // Functions of liburing return their error.
+        Blocking::Operations if result == -i64::from(libc::ETIME) => outcome::TIMED_OUT,
         _ if result >= 0 => outcome::DONE,
         Blocking::Handler if errno == libc::EINTR => outcome::DONE,
         _ if [libc::ETIMEDOUT, libc::EAGAIN].contains(&errno) => outcome::TIMED_OUT,
@@ -286,11 +288,8 @@ fn awaited(call: Blocking, result: i64) -> Awaited {
             let data = unsafe { (*(events as *const libc::epoll_event)).u64 };
             channels::in_set(set, data).map_or(several, |descriptor| ready_wait(descriptor, true))
         }
-        Blocking::Poll(..)
-        | Blocking::Select(..)
-        | Blocking::Epoll(..)
-        | Blocking::Several
-        | Blocking::Operations => several,
+        Blocking::Poll(..) | Blocking::Select(..) | Blocking::Epoll(..) | Blocking::Several => several,
+        Blocking::Operations => Awaited::of(kind::OPERATIONS, 0),
         Blocking::Semaphore(address) => Awaited::of(kind::SEMAPHORE, address as u64),
         call => {
             let (kind, object) = exchange::awaited(call, result).unwrap_or((kind::PROCESS, 0));

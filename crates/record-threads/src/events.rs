@@ -128,7 +128,7 @@ pub fn begin(kind: u32, object: usize, caller: usize, found: Option<Mark>) {
 
 /// The wait ends in this way (`wait::outcome`).
 pub fn end(kind: u32, outcome: u32) {
-    switches::note_wait();
+    switches::begin();
     with_moment(|moment| {
         if moment.counts_waits() {
             return moment.count_wait(WaitEvent::Ends { outcome });

@@ -55,7 +55,7 @@ fn learn(condition: usize, mutex: usize) -> bool {
 pub fn begins(condition: usize, caller: usize) {
     if WAITS.replace(true) {
         // The end notes the last one alone.
-        return switches::note_wait();
+        return switches::begin();
     }
     if let Some(object) = Object::of(condition) {
         object.begin_waiting();

@@ -1,21 +1,14 @@
 //! Whether a thread has waited in a call.
 //!
-//! A call that took long has waited only if the thread gave up its CPU in it: more often since the last such call than it has
-//! waited for other threads. Else it was preempted, or copied much.
+//! A call that took long has waited only if the thread gave up its CPU in it: more often than at the last look, which is at the end of
+//! each recorded wait. Else it was preempted, or copied much.
 
 use core::cell::Cell;
 use core::mem::MaybeUninit;
 
 std::thread_local! {
-    /// Number of voluntary switches of the thread at the last call, or the begin of this one.
+    /// Number of voluntary switches of the thread at the last look.
     static SWITCHES: Cell<i64> = const { Cell::new(0) };
-    /// Waits for other threads since then.
-    static WAITS: Cell<i64> = const { Cell::new(0) };
-}
-
-/// The thread has waited for another one.
-pub fn note_wait() {
-    WAITS.with(|waits| waits.set(waits.get() + 1));
 }
 
 /// The switches of the calling thread so far that were its own doing.
@@ -28,17 +21,36 @@ fn switches() -> i64 {
     }
 }
 
-/// Counts from now on: a thread starts, or begins a call that is likely to wait.
+/// Counts from now on: a thread starts, begins a call that is likely to wait, or has waited for another thread.
 pub fn begin() {
     SWITCHES.set(switches());
-    WAITS.set(0);
 }
 
 /// Whether the thread has waited in the call from which it has just returned.
 pub fn has_waited() -> bool {
     let switches = switches();
-    let before = SWITCHES.replace(switches);
-    // A wait for a condition takes its mutex again.
-    let others = WAITS.replace(0) * 2;
-    switches > before + others
+    switches > SWITCHES.replace(switches)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_counts_whatever_the_number_of_waits_before() {
+        let sleep = || std::thread::sleep(std::time::Duration::from_millis(1));
+        std::thread::spawn(move || {
+            begin();
+            assert!(!has_waited());
+            for _ in 0..3 {
+                // A wait for another thread has one switch.
+                sleep();
+                begin();
+            }
+            sleep();
+            assert!(has_waited() && !has_waited());
+        })
+        .join()
+        .unwrap();
+    }
 }

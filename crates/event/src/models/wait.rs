@@ -120,10 +120,12 @@ pub mod kind {
     pub const MESSAGE_ROOM: u32 = 38;
     /// For a semaphore of a System V set; the object is the set's identifier, and above that the number of the semaphore.
     pub const SEMAPHORE_SET: u32 = 39;
+    /// For asynchronous input and output (`io_uring`, libaio, `aio_suspend`).
+    pub const OPERATIONS: u32 = 40;
 
     /// Whether waits of this kind are for sleep, a descriptor, a signal, a queue or another process: they are recorded when they are over.
     pub const fn is_blocking(kind: u32) -> bool {
-        matches!(kind, SLEEP..=FILE_LOCK | SIGNAL..=SEMAPHORE_SET)
+        matches!(kind, SLEEP..=FILE_LOCK | SIGNAL..=OPERATIONS)
     }
 
     /// Whether waits of this kind are for an object that has a holder.

@@ -48,6 +48,7 @@ pub const fn kind_of_awaited(wait_kind: u32) -> &'static str {
         kind::MESSAGE => "message queue",
         kind::MESSAGE_ROOM => "full message queue",
         kind::SEMAPHORE_SET => "semaphore set",
+        kind::OPERATIONS => "asynchronous I/O",
         _ => "object",
     }
 }
@@ -57,7 +58,7 @@ pub fn name_of_awaited(wait_kind: u32, number: u64, memory_name: impl FnOnce() -
     match wait_kind {
         kind::SLEEP | kind::SEVERAL | kind::PROCESS => None,
         // Other processes have other names for them.
-        kind::SIGNAL..=kind::SEMAPHORE_SET => None,
+        kind::SIGNAL..=kind::OPERATIONS => None,
         kind::GIL => Some("GIL".to_owned()),
         // As in the links of /proc/PID/fd.
         kind::PIPE | kind::PIPE_ROOM => Some(format!("pipe:[{number}]")),

@@ -1,6 +1,6 @@
 //! Calls that wait in the kernel outside of the C library's functions, and that a signal would interrupt:
 //! those of libaio and liburing, and system calls by number. As for the C library's ([`super`]), the timers'
-//! signal is deferred until they return.
+//! signal is deferred until they return, and a recorder of waits is informed of those that wait.
 //!
 //! Such a library may be visible to a part of the program only (`RTLD_LOCAL`): the loader finds our function
 //! first for that part, too, but no next one. Then all loaded libraries are searched.
@@ -11,7 +11,8 @@ use core::mem::{MaybeUninit, transmute};
 use libc::{sigset_t, timespec};
 
 use super::{Next, dlsym_of, hold, masked, next, next_in_order, next_of, release};
-use crate::sampler::{blocking, filters, modules};
+use crate::sampler::blocking::{self, Blocking};
+use crate::sampler::{filters, modules};
 
 /// Finds another library's function, which may be loaded at any time, after `ours`.
 #[cold]
@@ -44,16 +45,17 @@ fn in_what_is_loaded(name: &CStr, ours: *const ()) -> *mut c_void {
     modules::all().into_iter().find_map(search).unwrap_or(core::ptr::null_mut())
 }
 
-/// `fn name(arguments; mask);`: another library's function, with our signal deferred; a mask that it applies
-/// is replaced by a copy with our signal in it.
+/// `fn name(arguments; mask), waits condition;`: another library's function, with our signal deferred; a mask that it applies
+/// is replaced by a copy with our signal in it. It waits for asynchronous operations if the condition holds.
 macro_rules! held_elsewhere {
-    ($( fn $name:ident($($arg:ident : $type:ty),* $(; $mask:ident)?); )*) => { $(
+    ($( fn $name:ident($($arg:ident : $type:ty),* $(; $mask:ident)?), waits $waits:expr; )*) => { $(
         #[unsafe(no_mangle)]
         unsafe extern "C-unwind" fn $name($($arg: $type,)* $($mask: *const sigset_t)?) -> c_int {
             type Function = unsafe extern "C-unwind" fn($($type,)* $(held_elsewhere!(@set $mask))?) -> c_int;
             static NEXT: Next = next_of!($name);
             let address = NEXT.address_by(|name| look_up(name, $name as *const ()));
             let held = hold();
+            let begun = $waits.then(|| blocking::begin(Blocking::Operations));
             // SAFETY: the library's function of this name has this type; the arguments are the caller's.
             let result = unsafe {
                 $(let mut copy = MaybeUninit::uninit();
@@ -61,6 +63,9 @@ macro_rules! held_elsewhere {
                 transmute::<usize, Function>(address)($($arg,)* $($mask)?)
             };
             release(held, address);
+            if let Some(begun) = begun {
+                blocking::end(begun, Blocking::Operations, i64::from(result));
+            }
             result
         }
     )* };
@@ -71,25 +76,25 @@ type Pointer = *mut c_void;
 
 // libaio (io_getevents(3)).
 held_elsewhere! {
-    fn io_getevents(context: Pointer, least: c_long, most: c_long, events: Pointer, timeout: *const timespec);
-    fn io_queue_wait(context: Pointer, timeout: *const timespec);
-    fn io_pgetevents(context: Pointer, least: c_long, most: c_long, events: Pointer, timeout: *const timespec; mask);
+    fn io_getevents(context: Pointer, least: c_long, most: c_long, events: Pointer, timeout: *const timespec), waits least > 0;
+    fn io_queue_wait(context: Pointer, timeout: *const timespec), waits true;
+    fn io_pgetevents(context: Pointer, least: c_long, most: c_long, events: Pointer, timeout: *const timespec; mask), waits least > 0;
 }
 
 // liburing: functions that its header calls, and its public functions.
 held_elsewhere! {
-    fn __io_uring_get_cqe(ring: Pointer, entry: Pointer, submit: c_uint, least: c_uint; mask);
-    fn __io_uring_sqring_wait(ring: Pointer);
-    fn io_uring_wait_cqes(ring: Pointer, entry: Pointer, least: c_uint, timeout: Pointer; mask);
-    fn io_uring_wait_cqes_min_timeout(ring: Pointer, entry: Pointer, least: c_uint, timeout: Pointer, most: c_uint; mask);
-    fn io_uring_wait_cqe_timeout(ring: Pointer, entry: Pointer, timeout: Pointer);
-    fn io_uring_submit_and_wait(ring: Pointer, least: c_uint);
-    fn io_uring_submit_and_wait_timeout(ring: Pointer, entry: Pointer, least: c_uint, timeout: Pointer; mask);
-    fn io_uring_submit_and_wait_min_timeout(ring: Pointer, entry: Pointer, least: c_uint, timeout: Pointer, most: c_uint; mask);
-    fn io_uring_submit_and_wait_reg(ring: Pointer, entry: Pointer, least: c_uint, index: c_int);
+    fn __io_uring_get_cqe(ring: Pointer, entry: Pointer, submit: c_uint, least: c_uint; mask), waits least > 0;
+    fn __io_uring_sqring_wait(ring: Pointer), waits true;
+    fn io_uring_wait_cqes(ring: Pointer, entry: Pointer, least: c_uint, timeout: Pointer; mask), waits true;
+    fn io_uring_wait_cqes_min_timeout(ring: Pointer, entry: Pointer, least: c_uint, timeout: Pointer, most: c_uint; mask), waits true;
+    fn io_uring_wait_cqe_timeout(ring: Pointer, entry: Pointer, timeout: Pointer), waits true;
+    fn io_uring_submit_and_wait(ring: Pointer, least: c_uint), waits least > 0;
+    fn io_uring_submit_and_wait_timeout(ring: Pointer, entry: Pointer, least: c_uint, timeout: Pointer; mask), waits least > 0;
+    fn io_uring_submit_and_wait_min_timeout(ring: Pointer, entry: Pointer, least: c_uint, timeout: Pointer, most: c_uint; mask), waits least > 0;
+    fn io_uring_submit_and_wait_reg(ring: Pointer, entry: Pointer, least: c_uint, index: c_int), waits least > 0;
     // Programs have functions of this name without the last argument, which is not read.
-    fn io_uring_enter(ring: c_uint, submit: c_uint, least: c_uint, flags: c_uint, mask: Pointer);
-    fn io_uring_enter2(ring: c_uint, submit: c_uint, least: c_uint, flags: c_uint, argument: Pointer, bytes: usize);
+    fn io_uring_enter(ring: c_uint, submit: c_uint, least: c_uint, flags: c_uint, mask: Pointer), waits waits_for_completions(least, flags);
+    fn io_uring_enter2(ring: c_uint, submit: c_uint, least: c_uint, flags: c_uint, argument: Pointer, bytes: usize), waits waits_for_completions(least, flags);
 }
 
 /// Whether a signal interrupts this call despite `SA_RESTART`. Signal sets that such a call applies itself
@@ -112,6 +117,37 @@ fn is_broken_off(number: c_long) -> bool {
             | libc::SYS_epoll_pwait2
             | libc::SYS_semtimedop
     )
+}
+
+/// Whether a call of `io_uring_enter` waits for so many completions.
+#[inline]
+fn waits_for_completions(least: c_uint, flags: c_uint) -> bool {
+    const GET_EVENTS: c_uint = 1;
+    least > 0 && flags & GET_EVENTS != 0
+}
+
+/// The wait of a system call by number. The recorder's own sleep, reads and writes are such calls, and are none of the program's.
+#[inline]
+fn blocking_of(number: c_long, [a, b, c, d, ..]: [usize; 6]) -> Option<Blocking> {
+    let descriptor = a as c_int;
+    #[cfg(target_arch = "x86_64")]
+    match number {
+        libc::SYS_poll => return Some(Blocking::Poll(a, b)),
+        libc::SYS_select => return Some(Blocking::Select(descriptor, b)),
+        libc::SYS_epoll_wait => return Some(Blocking::Epoll(descriptor, b)),
+        _ => {}
+    }
+    match number {
+        libc::SYS_io_uring_enter => {
+            waits_for_completions(c as c_uint, d as c_uint).then_some(Blocking::Operations)
+        }
+        libc::SYS_io_getevents => (b > 0).then_some(Blocking::Operations),
+        libc::SYS_ppoll => Some(Blocking::Poll(a, b)),
+        libc::SYS_pselect6 => Some(Blocking::Select(descriptor, b)),
+        libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => Some(Blocking::Epoll(descriptor, b)),
+        libc::SYS_semtimedop => Some(Blocking::SemaphoreSet(descriptor, b, c)),
+        _ => None,
+    }
 }
 
 /// System calls by number. A futex call passes the return address on, in the place of the number.
@@ -169,10 +205,15 @@ unsafe extern "C-unwind" fn other_syscall(
         _ => {}
     }
     let held = is_broken_off(number) && hold();
+    let waits = blocking_of(number, [a, b, c, d, e, f]);
+    let begun = waits.map(|call| (blocking::begin(call), call));
     // SAFETY: the C library's function takes its arguments in the positions of this type; they are the
     // caller's.
     let result = unsafe { transmute::<usize, Syscall>(address)(number, a, b, c, d, e, f) };
     release(held, address);
+    if let Some((begun, call)) = begun {
+        blocking::end(begun, call, result);
+    }
     result
 }
 
