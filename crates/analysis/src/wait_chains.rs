@@ -2,11 +2,12 @@
 //!
 //! Each nanosecond of a wait belongs to one thread at a time: the holder of the lock, or otherwise the waking
 //! thread, from the wait's begin on. If that thread waited itself meanwhile, its wait is followed, and so on
-//! to a thread that ran or had no CPU, or to an end without another thread ([`Root`]). Parts of a wait sum to it exactly.
+//! to a thread that ran, had no CPU or was in a call that is not recorded, or to an end without another thread ([`Root`]). Parts of a wait sum to it exactly.
 
 use taskscope_event::models::wait::kind;
 use taskscope_execution::{
-    Execution, Hold, Object, ObjectIndex, PathIndex, SiteIndex, ThreadIndex, ThreadWait, WaitOutcome,
+    Execution, Group, Hold, Object, ObjectIndex, PathIndex, SiteIndex, State, ThreadIndex, ThreadWait,
+    WaitOutcome,
 };
 
 /// A call, by its site and its call path.
@@ -55,6 +56,8 @@ pub enum Root {
     Slept,
     /// It waited for something outside of the process: a device, a peer, a timer, another process.
     Outside,
+    /// The last thread of the chain was blocked in a call that is not recorded.
+    Unrecorded,
     /// The wait is not over at the end of the recording.
     Open,
     /// The awaited thread is not recorded.
@@ -132,6 +135,13 @@ pub(crate) fn ended_at(execution: &Execution, wait: &ThreadWait) -> u64 {
 /// The row of an object.
 pub(crate) fn object(execution: &Execution, object: ObjectIndex) -> Option<&Object> {
     execution.catalog.objects.get(object.index())
+}
+
+/// Whether a thread is in code of the program at an instant, as far as a runtime's events tell.
+fn is_in_code(execution: &Execution, thread: ThreadIndex, at: u64) -> bool {
+    let track = &execution.threads[thread.index()].track;
+    let state = track.row_at(at).map_or(State::Unknown, |row| track.span(row).section.state);
+    matches!(state.group(), Group::Useful | Group::Unknown)
 }
 
 /// Follows the chains of one wait.
@@ -300,14 +310,34 @@ impl<F: FnMut(ChainPart)> Chains<'_, F> {
             let mut at = from;
             for wait in execution.thread_waits.waits_of(thread, from, until) {
                 let (start, end) = (wait.start.max(at), wait.end.min(until));
-                self.end_on_cpu(thread, Root::Ran, at, start);
+                self.end_outside_of_waits(thread, at, start);
                 if end > start {
                     self.follow_wait(wait, start, end);
                 }
                 at = at.max(end);
             }
-            self.end_on_cpu(thread, Root::Ran, at, until);
+            self.end_outside_of_waits(thread, at, until);
         }
         self.chain.pop();
+    }
+
+    /// Ends the chain at a thread outside of its recorded waits. Where the kernel had it blocked, it did not run, and the call is not
+    /// known, unless a runtime's events are those of a wait.
+    fn end_outside_of_waits(&mut self, thread: ThreadIndex, from: u64, until: u64) {
+        let execution = self.execution;
+        let blocked = execution.blocked_of(thread);
+        let mut at = from;
+        for off in &blocked[blocked.partition_point(|off| off.end <= from)..] {
+            if off.start >= until {
+                break;
+            }
+            let (start, end) = (off.start.max(at), off.end.min(until));
+            if start < end && is_in_code(execution, thread, start) {
+                self.end_on_cpu(thread, Root::Ran, at, start);
+                self.end(Root::Unrecorded, start, end);
+                at = end;
+            }
+        }
+        self.end_on_cpu(thread, Root::Ran, at, until);
     }
 }

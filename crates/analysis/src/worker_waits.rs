@@ -13,7 +13,7 @@ use taskscope_event::models::wait::kind;
 use taskscope_execution::{Execution, Place, State, ThreadWait};
 
 use crate::cpu_time::LostTo;
-use crate::wait_chains::{ChainPart, Root, ThreadCall, follow, object};
+use crate::wait_chains::{ChainPart, Root, ThreadCall, Tie, follow, object};
 
 /// Blocked time of workers in recorded waits, by the place of their code and the charged party: nanoseconds, in the order of both.
 pub fn worker_waits(execution: &Execution) -> Vec<(Place, LostTo, u64)> {
@@ -49,6 +49,9 @@ fn charged(execution: &Execution, wait: &ThreadWait, part: &ChainPart) -> LostTo
     match (part.root, part.first.zip(part.last)) {
         (Root::NoCpu, _) => LostTo::NoCpu,
         (Root::NotKnown | Root::Open, _) => LostTo::WaitUnknown(kind, at),
+        (Root::Unrecorded, first) if !matches!(first, Some((Tie::Holds(_), _))) => {
+            LostTo::WaitUnrecorded { kind, object: wait.object, at, thread: part.thread }
+        }
         (_, Some((first, last))) => {
             let (object, length, blocked) = (wait.object, part.length, part.blocked);
             let is_free = part.is_of_free_lock();
@@ -60,14 +63,13 @@ fn charged(execution: &Execution, wait: &ThreadWait, part: &ChainPart) -> LostTo
         (Root::Outside, None) => LostTo::Outside(kind, at),
         (Root::TimedOut, None) => LostTo::TimedOut(kind, at),
         // Parts that are too many to be followed.
-        (Root::Ran, None) => LostTo::WaitUnknown(kind, at),
+        (Root::Ran | Root::Unrecorded, None) => LostTo::WaitUnknown(kind, at),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wait_chains::Tie;
     use taskscope_event::models::wait::outcome;
     use taskscope_execution::{
         Change, Definition, ExecutionBuilder, ObjectIndex, Observer, OsSource, OsTimes, Section, SiteIndex,

@@ -49,6 +49,7 @@ impl AwaitedObjects {
             kind::SLEEP => return "a time to pass".to_owned(),
             kind::SEVERAL => return "one of several descriptors".to_owned(),
             kind::PROCESS => return "another process".to_owned(),
+            kind::OPERATIONS => return kind_of_awaited(of).to_owned(),
             kind::SIGNAL..=kind::SEMAPHORE_SET => return format!("a {}", kind_of_awaited(of)),
             _ => {}
         }

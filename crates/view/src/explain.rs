@@ -420,6 +420,7 @@ explanations! {
     "condition": "A condition variable: the thread waits until another one wakes it."; "From the call to its return, without the wait for the mutex after it."; "The code that wakes the thread is charged: wake it earlier.";
     "semaphore": "A sem_t: the thread waits until another one posts."; "From the call to its return."; "As for condition.";
     "handover": "The awaited lock was free, or the thread was woken, and it did not run yet."; "From the release or the wake-up to the end of the wait."; "Free CPUs; fewer wake-ups.";
+    "unrecorded": "The awaited thread was blocked in the kernel, in a call that is not recorded: why is not known."; "Its time off the CPU, outside of recorded waits and of waits of a runtime."; "See its samples in column blocked of section call-paths.";
     "timeout": "The caller's time limit ended the wait."; "Waits of functions with a time limit that return without the object."; "Nothing, if the thread polls on purpose.";
 
     }

@@ -16,7 +16,8 @@ use taskscope_session::{Session, kind_of_awaited, name_of_awaited};
 pub struct ThreadWaitTimes {
     /// The kind of object: mutex, read-write lock, spin lock, condition, barrier, semaphore, thread, futex, once, interpreter lock; of sleep and
     /// I/O: sleep, pipe, full pipe (waits for room in it), socket, socket pair, full socket pair, eventfd, timer, file, file lock,
-    /// terminal, descriptors (several), descriptor, signal, message queue, full message queue, semaphore set, other process.
+    /// terminal, descriptors (several), descriptor, signal, message queue, full message queue, semaphore set, asynchronous I/O, other
+    /// process.
     pub kind: String,
     /// The object's name: the variable, else its address; of joined threads null.
     pub object: Option<String>,
@@ -46,8 +47,8 @@ pub struct ThreadWaitPart {
     /// The end of the chain of waits: `ran` (its last thread ran meanwhile), `no-cpu` (its last thread could
     /// run and had no CPU; without one, the waiting thread itself), `handover` (the lock was free, or the thread was woken and did
     /// not run yet), `timeout` (the caller's time limit expired), `sleep` (the
-    /// last thread slept), `outside` (it waited for a device, a peer or another process), `open` (the wait is not
-    /// over at the end of the recording), `unknown`.
+    /// last thread slept), `outside` (it waited for a device, a peer or another process), `unrecorded` (it was blocked in
+    /// a call that is not recorded), `open` (the wait is not over at the end of the recording), `unknown`.
     pub end: Word,
     /// The thread waited for; null without one.
     pub by: Option<TiedThread>,
@@ -85,6 +86,7 @@ const fn end_name(root: Root) -> &'static str {
         Root::TimedOut => "timeout",
         Root::Slept => "sleep",
         Root::Outside => "outside",
+        Root::Unrecorded => "unrecorded",
         Root::Open => "open",
         Root::NotKnown => "unknown",
     }
@@ -286,6 +288,7 @@ pub(crate) const fn verb(wait_kind: u32) -> &'static str {
         kind::FILE => "file I/O",
         kind::TERMINAL => "terminal I/O",
         kind::SEVERAL => "poll",
+        kind::OPERATIONS => "asynchronous I/O",
         kind::DESCRIPTOR => "I/O",
         _ => "lock",
     }
@@ -329,6 +332,7 @@ impl ThreadWaitPart {
             "timeout" => "timeout of its caller",
             "open" => "not over at the end",
             "unknown" => "not known",
+            "unrecorded" => "in a call that is not recorded",
             "sleep" if self.blocked.is_none() => "its own doing",
             "outside" if self.blocked.is_none() => "a device, a peer or another process",
             _ => "",

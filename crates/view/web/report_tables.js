@@ -14,7 +14,7 @@ function processColumn(rows) {
 }
 
 /** Ends of a chain of waits that say more than its threads, as in the terminal. @type {{[end: string]: string}} */
-const ENDS = { 'no-cpu': 'had no CPU', handover: 'until it ran again', timeout: 'timeout of its caller', open: 'not over at the end', unknown: 'not known' };
+const ENDS = { 'no-cpu': 'had no CPU', handover: 'until it ran again', timeout: 'timeout of its caller', open: 'not over at the end', unknown: 'not known', unrecorded: 'in a call that is not recorded' };
 /** Parts of waits that a row has. */
 const WAIT_PARTS = 4;
 

@@ -40,6 +40,17 @@ pub enum LostTo {
     Idle,
     /// Threads wait in a recorded call (its kind), and the thread that ends the wait is not known.
     WaitUnknown(u32, ThreadCall),
+    /// Threads wait for another thread, which is blocked in a call that is not recorded.
+    WaitUnrecorded {
+        /// `taskscope_event::models::wait::kind`.
+        kind: u32,
+        /// The object.
+        object: ObjectIndex,
+        /// The call in which they wait.
+        at: ThreadCall,
+        /// The last thread of the chain of waits.
+        thread: ThreadIndex,
+    },
     /// Threads wait in a recorded call (its kind) until the time that its caller allows is over.
     TimedOut(u32, ThreadCall),
     /// Threads wait in a recorded call (its kind) that no recorded thread ends: for a peer, a timer, another process.

@@ -142,14 +142,26 @@ impl Pieces<'_> {
                 // A lock is held by a thread that waits for the outside.
                 match part.first {
                     Some(first @ Tie::Holds(_)) => Doing::Waits(self.wait((kind, wait), first, part)),
+                    // It may be a device, or a peer with requests.
+                    Some(first) if part.blocked.is_some_and(|(kind, _)| kind == kind::OPERATIONS) => {
+                        Doing::WaitsUnknown(self.wait((kind, wait), first, part))
+                    }
                     _ => Doing::Listens,
                 }
             }
             _ if ends => Doing::Rests,
-            (Root::NoCpu, Some(_)) => Doing::Waits(self.charges.number(LostTo::NoCpu)),
-            (Root::Ran | Root::Slept | Root::Outside | Root::Handover, Some((first, _))) => {
-                Doing::Waits(self.wait((kind, wait), first, part))
+            // The holder of a lock is known, whatever it does meanwhile.
+            (Root::Unrecorded, Some((Tie::Wakes(_) | Tie::IsJoined(..), _))) | (Root::Unrecorded, None) => {
+                let at = ThreadCall::of(self.execution, wait.thread, wait.site, wait.start);
+                let (object, thread) = (wait.object, part.thread);
+                let to = LostTo::WaitUnrecorded { kind, object, at, thread };
+                Doing::WaitsUnknown(self.charges.number(to))
             }
+            (Root::NoCpu, Some(_)) => Doing::Waits(self.charges.number(LostTo::NoCpu)),
+            (
+                Root::Ran | Root::Slept | Root::Outside | Root::Handover | Root::Unrecorded,
+                Some((first, _)),
+            ) => Doing::Waits(self.wait((kind, wait), first, part)),
         }
     }
 

@@ -1,6 +1,7 @@
 //! CPU time of executions that are built by hand: two CPUs, from 0 to 1000 ns.
 
 use super::*;
+use crate::Root;
 use taskscope_event::models::wait::{kind, outcome};
 use taskscope_execution::{
     Change, Definition, ExecutionBuilder, ObjectIndex, Observer, OsTimes, Quota, Section, SiteIndex, State,
@@ -319,4 +320,72 @@ fn the_states_of_a_thread_sum_to_its_life() {
     // The lock is held meanwhile: the thread would wait with a CPU, too.
     assert_eq!((of.running_ns, of.no_cpu_ns, of.blocked_ns, of.unknown_ns), (150, 50, 0, 0));
     assert_eq!(of.waits, [(kind::MUTEX, 800)]);
+}
+
+/// Blocked times of a thread.
+fn blocked(execution: &mut Execution, thread: u32, times: &[(u64, u64)]) {
+    let times = OsTimes { blocked: times.to_vec(), ..OsTimes::default() };
+    execution.add_os_times(ThreadIndex(thread), OsSource::Switches, times);
+}
+
+/// Thread 1 waits from 100 until thread 0 wakes it at 900; that thread is asleep from 200 to 800, in no recorded wait.
+fn woken(meanwhile: impl FnOnce(&mut Run)) -> Run {
+    let mut run = Run::of(2);
+    run.begins(1, 100, CONDITION);
+    meanwhile(&mut run);
+    run.at(0, 900, ThreadWaitChange::Wakes { object: CONDITION, site: SiteIndex(3), all: false });
+    run.ends(1, 900);
+    run
+}
+
+#[test]
+fn a_waker_in_a_call_that_is_not_recorded_is_not_known_to_compute() {
+    let mut execution = woken(|_| ()).finish(2000, &[]);
+    blocked(&mut execution, 0, &[(200, 800)]);
+    let rows = &crate::thread_waits::thread_waits(&execution)[0];
+    let parts: Vec<_> = rows.parts.iter().map(|part| (part.root, part.thread, part.ns)).collect();
+    assert_eq!(parts, [(Root::Unrecorded, ThreadIndex(0), 600), (Root::Ran, ThreadIndex(0), 200)]);
+    let (used, rows) = losses(&execution);
+    assert_eq!(used, 600);
+    let ns =
+        |is: &dyn Fn(LostTo) -> bool| rows.iter().filter(|(to, _)| is(*to)).map(|(_, ns)| ns).sum::<u64>();
+    assert_eq!(ns(&|to| is_wait(to, kind::CONDITION)), 200, "{rows:?}");
+    let is_unrecorded = |to: LostTo| matches!(to, LostTo::WaitUnrecorded { thread: ThreadIndex(0), .. });
+    assert_eq!(ns(&is_unrecorded) + ns(&|to| to == LostTo::BlockedUnknown), 1200, "{rows:?}");
+    assert!(ns(&is_unrecorded) > 0);
+}
+
+/// The lock is held, whatever the holder does.
+#[test]
+fn a_holder_in_a_call_that_is_not_recorded_stays_the_holder() {
+    let mut execution = locked().finish(2000, &[]);
+    blocked(&mut execution, 0, &[(200, 800)]);
+    let rows = &crate::thread_waits::thread_waits(&execution)[0];
+    let parts: Vec<_> = rows.parts.iter().map(|part| (part.root, part.ns)).collect();
+    assert_eq!(parts, [(Root::Unrecorded, 600), (Root::Ran, 200)]);
+    let (_, rows) = losses(&execution);
+    let ns =
+        |is: &dyn Fn(LostTo) -> bool| rows.iter().filter(|(to, _)| is(*to)).map(|(_, ns)| ns).sum::<u64>();
+    assert_eq!(ns(&|to| is_wait(to, kind::MUTEX)), 800, "{rows:?}");
+    assert_eq!(ns(&|to| matches!(to, LostTo::WaitUnrecorded { .. })), 0, "{rows:?}");
+}
+
+/// The waker is blocked in its recorded wait, or in one of its runtime's.
+#[test]
+fn recorded_waits_of_a_waker_are_no_calls_that_are_not_recorded() {
+    let mut execution = woken(|run| run.waited(0, (190, 810), PEER)).finish(2000, &[]);
+    blocked(&mut execution, 0, &[(200, 800)]);
+    let roots = |execution: &Execution| -> Vec<Root> {
+        let rows = crate::thread_waits::thread_waits(execution);
+        let row = rows.iter().find(|row| row.kind == kind::CONDITION).unwrap();
+        row.parts.iter().map(|part| part.root).collect()
+    };
+    assert_eq!(roots(&execution), [Root::Outside, Root::Ran]);
+    let barrier = |run: &mut Run| {
+        run.0.event(ThreadIndex(0), 190);
+        run.0.change(ThreadIndex(0), 190, Change::Becomes(Section::of(State::Barrier)));
+    };
+    let mut execution = woken(barrier).finish(2000, &[]);
+    blocked(&mut execution, 0, &[(200, 800)]);
+    assert_eq!(roots(&execution), [Root::Ran]);
 }

@@ -167,6 +167,7 @@ fn wait_findings() -> Vec<(NamedFinding, &'static str, &'static str)> {
             "socket",
             "which no thread of the program ends",
         ),
+        (of(Cause::Blocked, Code, Some(Pattern::Unrecorded), Blocked), "condition c", "log_writer (42)"),
         (of(Cause::Blocked, Code, None, Blocked), "condition", ""),
         (of(Cause::Blocked, Code, None, Blocked), "", ""),
         (of(Cause::CpuOversubscribed, System, Some(Pattern::Bound), Oversubscribed), "0", ""),

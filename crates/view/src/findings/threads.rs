@@ -26,7 +26,7 @@ use taskscope_cause::{Blamed, Cause, Pattern, Runtime};
 use taskscope_event::models::wait::kind;
 use taskscope_execution::State;
 use taskscope_profile::named::CallTree;
-use taskscope_profile::{Metric, NodeId, Process, Profile, WaitMeaning, WaitPart, WaitRow, cpu_sum};
+use taskscope_profile::{Metric, NodeId, Process, Profile, WaitEnd, WaitMeaning, WaitPart, WaitRow, cpu_sum};
 
 /// Places that the evidence names.
 const MAX_PLACES: usize = 3;
@@ -199,7 +199,9 @@ impl Rows {
                     _ => (Cause::WaitSignal, Blamed::Waker),
                 };
                 let state = if cause == Cause::Lock { State::LockWait } else { State::Blocked };
-                let unsure = of == kind::FUTEX || charged.is_empty();
+                // A thread in a call that is not recorded counts as one that ran. A lock is held in any case.
+                let may_be_blocked = part.end == WaitEnd::Ran && cause != Cause::Lock;
+                let unsure = of == kind::FUTEX || charged.is_empty() || may_be_blocked;
                 let confidence = if unsure { Confidence::Medium } else { Confidence::High };
                 let object = object_words(words);
                 let key = (cause, blamed, object.clone(), by_text.clone());

@@ -4,6 +4,7 @@ use crate::awaited::AwaitedObjects;
 use crate::cpus::mask_of;
 use crate::format::{Unit, percent, time};
 use crate::named_finding::{NamedFinding, WaitsOf};
+use crate::names::thread_or_id;
 use crate::thread_waits::{WaitWords, chain_text};
 use crate::words::{Source, sentence};
 use rustc_hash::FxHashMap;
@@ -89,6 +90,22 @@ impl<'a> WaitRows<'a> {
                 row.finding.waits.push(WaitsOf::In(call.site));
                 row.add(loss, None);
             }
+            LostTo::WaitUnrecorded { kind: of, object, at, thread } => {
+                let waiting = self.words.blocked(of, at).place;
+                let object = self.awaited.words(
+                    &self.session.places,
+                    &self.session.execution,
+                    object,
+                    waiting.as_deref(),
+                );
+                let by = thread_or_id(&self.session.execution, thread);
+                let key = (Cause::Blocked, Blamed::Code, object.clone(), by.clone());
+                let row = self.row(key, (State::Blocked, waiting.unwrap_or_default()), Confidence::Low);
+                row.finding.pattern = Some(Pattern::Unrecorded);
+                (row.object, row.by) = (object, by);
+                row.finding.waits.push(WaitsOf::In(at.site));
+                row.add(loss, None);
+            }
             LostTo::TimedOut(of, call) => {
                 let end = (Pattern::TimeLimit, "until the time limit of the call");
                 self.without_waker(loss, (of, call), end, self.sure);
@@ -130,7 +147,12 @@ impl<'a> WaitRows<'a> {
                 };
                 let state = if cause == Cause::Lock { State::LockWait } else { State::Blocked };
                 // Of a word of memory it is known who wakes, not who had it.
-                let sure = if kind == kind::FUTEX || place.is_empty() { unsure } else { self.sure };
+                let sure = match blocked {
+                    // Of a disk, or of a peer.
+                    Some((kind::OPERATIONS, _)) => Confidence::Low,
+                    _ if kind == kind::FUTEX || place.is_empty() => unsure,
+                    _ => self.sure,
+                };
                 let key = (cause, blamed, object.clone(), by_text.clone());
                 let site = self.site(last);
                 let row = self.row(key, (state, place), sure);
@@ -312,6 +334,9 @@ pub(super) fn sentence_of_wait(
         (Cause::Wait, ..) => {
             format!("{part} are between a wake or a free lock and the woken thread's next step")
         }
+        (Cause::Blocked, _, Some(Pattern::Unrecorded)) => {
+            format!("{part} wait for {object}; why is not known: {by} was in a call that is not recorded")
+        }
         (Cause::Blocked, ..) if !object.is_empty() => {
             // Calls of a runtime have no site.
             let place = match finding.place.as_str() {
@@ -335,6 +360,7 @@ pub(super) fn one(kind: &str) -> String {
     match kind {
         "descriptors" => "one of several descriptors".to_owned(),
         "other process" => "another process".to_owned(),
+        "asynchronous I/O" => kind.to_owned(),
         "once" => "the routine of pthread_once".to_owned(),
         _ if kind.starts_with(['a', 'e', 'i', 'o', 'u']) => format!("an {kind}"),
         _ => format!("a {kind}"),
@@ -343,5 +369,8 @@ pub(super) fn one(kind: &str) -> String {
 
 /// Whether a loss is not known.
 pub(super) const fn is_not_known(to: LostTo) -> bool {
-    matches!(to, LostTo::BlockedUnknown | LostTo::Unknown | LostTo::WaitUnknown(..))
+    matches!(
+        to,
+        LostTo::BlockedUnknown | LostTo::Unknown | LostTo::WaitUnknown(..) | LostTo::WaitUnrecorded { .. }
+    )
 }
