@@ -172,9 +172,10 @@ pub(crate) fn charges(
 /// that worked alone.
 pub(crate) fn undirected(execution: &Execution) -> (ChargeRows, Vec<(Culprit, u64)>) {
     let mut sums = Sums::default();
-    for (process, threads) in execution.threads_by_process().iter().enumerate() {
-        sweep(execution, (ProcessIndex::of(process), threads), &mut sums);
-    }
+    let threads = execution.threads_by_process();
+    let processes = threads.iter().enumerate();
+    let processes = processes.map(|(process, threads)| (ProcessIndex::of(process), threads.as_slice()));
+    sweep(execution, processes, &mut sums);
     sums.rows()
 }
 

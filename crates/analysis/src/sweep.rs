@@ -1,4 +1,4 @@
-//! One walk over all workers of a process in order of time: working and waiting threads at each instant.
+//! One walk over all workers of each process in order of time: working and waiting threads at each instant.
 //!
 //! The sections of a worker are contiguous, those of one instant far apart. So the next changes are read from
 //! each worker a few hundred at a time, and sorted up to the instant at which all workers are known:
@@ -133,7 +133,7 @@ pub(crate) trait Sweep {
     type Key: Copy + Eq + Default;
 
     /// Whether keys distinguish tasks, regions and awaited objects. If not, sections come without these, and
-    /// sections with the same state and place must have the same key.
+    /// sections with the same state and place must have the same key, in all processes.
     const OF_SECTIONS: bool;
 
     /// The key of a section. Called for the sections of each thread in order, some time ahead of the sweep.
@@ -277,8 +277,9 @@ struct KnownRoles<'e, K> {
 }
 
 impl<'e, K: Copy + Default> KnownRoles<'e, K> {
-    fn of(roles: Roles, activities: &'e Activities) -> Self {
-        KnownRoles { roles, activities, known: vec![(Role::UNKNOWN, K::default()); activities.count()] }
+    fn of<S: Sweep<Key = K>>(roles: Roles, activities: &'e Activities) -> Self {
+        let count = if S::OF_SECTIONS { 0 } else { activities.count() };
+        KnownRoles { roles, activities, known: vec![(Role::UNKNOWN, K::default()); count] }
     }
 }
 
@@ -449,17 +450,30 @@ impl Instant {
     }
 }
 
-/// Walks over the time of all workers of a process, among these threads of it. Waits of unselected threads are omitted; work of the
-/// others meanwhile is not, nor work of the runtime's own threads (target tasks).
-pub(crate) fn sweep<S: Sweep>(
+/// Walks over the time of all workers of processes, one after the other, among these threads of each. Waits of unselected threads are
+/// omitted; work of the others meanwhile is not, nor work of the runtime's own threads (target tasks).
+pub(crate) fn sweep<'t, S: Sweep>(
     execution: &Execution,
-    (process, threads): (ProcessIndex, &[ThreadIndex]),
+    processes: impl IntoIterator<Item = (ProcessIndex, &'t [ThreadIndex])>,
     sums: &mut S,
 ) {
     let roles = State::ALL.map(role);
     let charged_roles = roles.map(|role| if is_charged(role) { role } else { Role::NEITHER });
-    let [mut roles, mut charged_roles] =
-        [roles, charged_roles].map(|roles| KnownRoles::of(roles, &execution.activities));
+    // The processes share them, as there may be as many activities as processes.
+    let mut roles = [roles, charged_roles].map(|roles| KnownRoles::of::<S>(roles, &execution.activities));
+    for process in processes {
+        sweep_process(execution, process, &mut roles, sums);
+    }
+}
+
+/// Walks over the time of one process; `all_roles` are those of threads whose waits count, and of others.
+fn sweep_process<S: Sweep>(
+    execution: &Execution,
+    (process, threads): (ProcessIndex, &[ThreadIndex]),
+    all_roles: &mut [KnownRoles<'_, S::Key>; 2],
+    sums: &mut S,
+) {
+    let [roles, charged_roles] = all_roles;
     let runs_code = |thread: &Thread| thread.worker || thread.kind == ThreadKind::Helper;
     let mut lanes: Vec<Lane<'_, S::Key>> = threads
         .iter()
@@ -502,7 +516,7 @@ pub(crate) fn sweep<S: Sweep>(
     loop {
         for lane in lanes.iter_mut().filter(|lane| !lane.ended && lane.ahead().len() <= per_lane / 2) {
             let counts = execution.threads[lane.thread.index()].worker && sums.counts(execution, lane.thread);
-            let roles = if counts { &mut roles } else { &mut charged_roles };
+            let roles = if counts { &mut *roles } else { &mut *charged_roles };
             lane.read(per_lane, roles, sums);
         }
         let coming = lanes.iter().filter_map(|lane| lane.ahead().first());

@@ -70,6 +70,8 @@ impl Activities {
 #[derive(Clone, Debug)]
 pub struct ByActivity<T> {
     by_number: Vec<T>,
+    /// The numbers that may have other values, some of them several times; none if it may be any.
+    set: Option<Vec<u16>>,
     rare: FxHashMap<(State, Place), T>,
 }
 
@@ -79,7 +81,22 @@ pub type ActivityTimes = ByActivity<u64>;
 impl<T: Clone + Default + PartialEq> ByActivity<T> {
     /// Nothing yet.
     pub fn of(activities: &Activities) -> ByActivity<T> {
-        ByActivity { by_number: vec![T::default(); activities.0.len()], rare: FxHashMap::default() }
+        ByActivity {
+            by_number: vec![T::default(); activities.0.len()],
+            set: Some(Vec::new()),
+            rare: FxHashMap::default(),
+        }
+    }
+
+    /// Announces that values of the numbers of these rows are set. Without it [`ByActivity::take`] does not find them.
+    pub(crate) fn will_set_those_of(&mut self, rows: &[u16]) {
+        if let Some(set) = &mut self.set {
+            if set.len() + rows.len() < self.by_number.len() {
+                set.extend(rows);
+            } else {
+                self.set = None;
+            }
+        }
     }
 
     #[inline(always)]
@@ -93,9 +110,21 @@ impl<T: Clone + Default + PartialEq> ByActivity<T> {
         self.rare.entry(activity).or_default()
     }
 
-    /// Takes out all that is not the default. An activity may come twice.
+    /// Takes out all that is not the default. An activity may come twice. Takes as long as there are values.
     pub fn take(&mut self, activities: &Activities) -> impl Iterator<Item = ((State, Place), T)> {
-        let numbered = activities.0.iter().copied().zip(self.by_number.iter_mut().map(std::mem::take));
+        let by_number = &mut self.by_number;
+        let set = self.set.replace(Vec::new());
+        let numbers = match set {
+            Some(mut numbers) => {
+                numbers.sort_unstable();
+                numbers
+            }
+            None => (0..by_number.len() as u16).collect(),
+        };
+        let numbered = numbers.into_iter().filter_map(|number| {
+            let value = std::mem::take(by_number.get_mut(usize::from(number))?);
+            Some((activities.get(number)?, value))
+        });
         numbered.chain(self.rare.drain()).filter(|(_, value)| *value != T::default())
     }
 }
@@ -230,5 +259,58 @@ pub(crate) fn set_rare(rare: &mut Vec<RareRow>, row: usize, state: State, place:
     match rare.get_mut(at).filter(|other| other.row == new.row) {
         Some(known) => *known = new,
         None => rare.insert(at, new),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Change, ExecutionBuilder, LongestSections, Observer, Section, SiteIndex};
+    use std::cell::Cell;
+
+    /// As many processes as in a large job, each with code of its own: what is asked of one track takes as long as its
+    /// sections, not as long as all activities.
+    #[test]
+    fn short_tracks_look_at_their_own_activities() {
+        const THREADS: u32 = 100;
+        let mut builder = ExecutionBuilder::new();
+        for number in 0..THREADS {
+            let process = builder.add_process("a", number.into());
+            let thread = builder.add_thread(process, number.into());
+            builder.event(thread, 0);
+            for (at, state) in [(0, State::Task), (10, State::LockWait), (20, State::Task)] {
+                let place = Place::site(SiteIndex(number));
+                builder.change(thread, at, Change::Becomes(Section { place, ..Section::of(state) }));
+            }
+            builder.event(thread, 50);
+            builder.change(thread, 50, Change::ThreadEnds);
+        }
+        let execution = builder.finish();
+        let activities = &execution.activities;
+        assert!(activities.count() >= 2 * THREADS as usize);
+        // One table serves all threads, and has nothing of those before.
+        let (mut times, mut longest) = (ActivityTimes::of(activities), LongestSections::of(activities));
+        for (thread, number) in execution.threads.iter().zip(0..) {
+            let (looks, mut found) = (Cell::new(0), Vec::new());
+            let wanted = |state, _| {
+                looks.set(looks.get() + 1);
+                state == State::Task
+            };
+            thread.track.for_each_in(wanted, |span| found.push((span.start, span.end)));
+            assert_eq!(found, [(0, 10), (20, 50)]);
+            assert!(looks.get() <= thread.track.len(), "{} looks", looks.get());
+            let place = Place::site(SiteIndex(number));
+            thread.track.add_times(&mut times);
+            let sums: Vec<_> = times.take(activities).collect();
+            assert_eq!(sums, [((State::Task, place), 40), ((State::LockWait, place), 10)]);
+            thread.track.find_longest(&mut longest);
+            let all: Vec<_> =
+                longest.take(activities).map(|(activity, found)| (activity.0, found.start)).collect();
+            assert_eq!(all, [(State::Task, 20), (State::LockWait, 10)]);
+        }
+        // Many of them together are read as one.
+        execution.threads.iter().for_each(|thread| thread.track.add_times(&mut times));
+        let sums: Vec<u64> = times.take(activities).map(|(_, ns)| ns).collect();
+        assert_eq!((sums.len(), sums.iter().sum::<u64>()), (2 * THREADS as usize, 50 * u64::from(THREADS)));
     }
 }

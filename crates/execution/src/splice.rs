@@ -134,7 +134,7 @@ impl Splice {
 
     /// See [`Track::for_each_in`](crate::Track::for_each_in).
     pub fn for_each_in(&self, wanted: impl Fn(State, Place) -> bool, mut take: impl FnMut(Span)) {
-        let wanted = Wanted::of(wanted, &self.activities);
+        let wanted = Wanted::of(wanted, &self.activities, self.rows);
         for piece in &self.pieces {
             match &piece.of {
                 Source::Section(section) => {

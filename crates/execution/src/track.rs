@@ -187,7 +187,7 @@ impl Track {
     pub fn for_each_in(&self, wanted: impl Fn(State, Place) -> bool, mut take: impl FnMut(Span)) {
         match &self.0 {
             Kind::Rows(columns) => {
-                let wanted = Wanted::of(wanted, &columns.activities);
+                let wanted = Wanted::of(wanted, &columns.activities, columns.len());
                 columns.spans_of(0..columns.len()).for_each_of(&wanted, |_, span| take(span));
             }
             Kind::Spliced(splice) => splice.for_each_in(wanted, take),

@@ -70,15 +70,18 @@ impl TrackColumns {
         {
             let (starts, last) = (self.starts(), rows.end - 1);
             let mut add = |number: u16, ns: u64| {
+                sums.will_set_those_of(&[number]);
                 if let Some(sum) = sums.by_number(number) {
                     *sum = sum.wrapping_add(ns);
                 }
             };
-            times.iter().zip(0..).for_each(|(ns, number)| add(number, *ns));
+            let known = times.iter().zip(0..).filter(|(ns, _)| **ns > 0);
+            known.for_each(|(ns, number)| add(number, *ns));
             add(self.activity[0], starts.at(0).wrapping_sub(start));
             return add(self.activity[last], end.wrapping_sub(starts.at(last)));
         }
         let (columns, mut rare) = (self.slices(), 0);
+        sums.will_set_those_of(&columns.activity[rows.clone()]);
         self.for_each_time(rows, start, end, |row, ns| match sums.by_number(columns.activity[row]) {
             Some(sum) => *sum = sum.wrapping_add(ns),
             None => {
@@ -98,6 +101,7 @@ impl TrackColumns {
         longest: &mut LongestSections,
     ) {
         let (columns, starts, first, mut rare) = (self.slices(), self.starts(), rows.start, 0);
+        longest.will_set_those_of(&columns.activity[rows.clone()]);
         let start_of = |row| if row == first { start } else { starts.at(row) };
         self.for_each_time(rows, start, end, |row, ns| match longest.by_number(columns.activity[row]) {
             Some(known) if ns < known.ns => {}
@@ -359,7 +363,7 @@ impl Spans<'_> {
         }
         let (first, columns, mut rare) = (self.rows.start, self.columns, 0);
         for (row, number) in columns.activity[self.rows.clone()].iter().enumerate() {
-            if wanted.has(*number, || columns.rare_after(first + row, &mut rare)) {
+            if wanted.has(*number, || columns.activity_after(first + row, &mut rare)) {
                 take(first + row, self.read(first + row));
             }
         }
@@ -449,20 +453,25 @@ impl ExactSizeIterator for Spans<'_> {}
 /// The wanted activities.
 pub(crate) struct Wanted<W> {
     wanted: W,
+    /// By number; empty for tracks with fewer rows than there are numbers, since these look up less than it takes to fill it.
     numbers: Vec<bool>,
-    /// Whether any number is.
+    /// Whether any number may be.
     some: bool,
 }
 
 impl<W: Fn(State, Place) -> bool> Wanted<W> {
-    pub fn of(wanted: W, activities: &Activities) -> Wanted<W> {
+    /// For a track with this number of rows.
+    pub fn of(wanted: W, activities: &Activities, rows: usize) -> Wanted<W> {
+        if rows < activities.count() {
+            return Wanted { wanted, numbers: Vec::new(), some: true };
+        }
         let numbers: Vec<bool> =
             activities.all().iter().map(|(state, place)| wanted(*state, *place)).collect();
         let some = numbers.contains(&true);
         Wanted { wanted, numbers, some }
     }
 
-    /// Whether a number, or an activity without one, is in the set.
+    /// Whether a number, or an activity that is in no table, is in the set.
     #[inline(always)]
     pub fn has(&self, number: u16, activity: impl FnOnce() -> (State, Place)) -> bool {
         match self.numbers.get(usize::from(number)) {

@@ -27,7 +27,7 @@ pub fn add_shared(contexts: &mut Contexts<'_>, tree: &mut Tree, leaves: &[NodeId
             parts: FxHashMap::default(),
             threads: FxHashMap::default(),
         };
-        sweep(execution, (process, &threads), &mut sums);
+        sweep(execution, [(process, threads.as_slice())], &mut sums);
         sums.settle(&waited);
     }
 }

@@ -160,7 +160,7 @@ fn longest_sections(execution: &Execution, wanted: &Wanted) -> [Longest; FINDING
         left.iter_mut().zip(right).for_each(|(left, right)| *left = (*left).max(right));
         left
     };
-    let longest_in_thread = |index: usize| {
+    let longest_in_thread = |longest_stretches: &mut LongestSections, index: usize| {
         let thread = ThreadIndex(index as u32);
         let mut longest: [Longest; FINDINGS] = [None; FINDINGS];
         // Sections of a state mostly are at the same place as the one before.
@@ -185,8 +185,7 @@ fn longest_sections(execution: &Execution, wanted: &Wanted) -> [Longest; FINDING
             // Sections without time are not shown.
             let edges = execution.edges_of_run(thread);
             edges.into_iter().filter(|edge| edge.end > edge.start).for_each(take_span);
-            let mut longest_stretches = LongestSections::of(&execution.activities);
-            execution.threads[index].track.find_longest(&mut longest_stretches);
+            execution.threads[index].track.find_longest(longest_stretches);
             let found = longest_stretches.take(&execution.activities).filter(|(_, stretch)| stretch.ns > 0);
             found.for_each(|(activity, stretch)| take(activity, stretch));
         } else {
@@ -194,7 +193,11 @@ fn longest_sections(execution: &Execution, wanted: &Wanted) -> [Longest; FINDING
         }
         longest
     };
-    (0..execution.threads.len()).into_par_iter().map(longest_in_thread).reduce(|| [None; FINDINGS], later)
+    let empty = || LongestSections::of(&execution.activities);
+    (0..execution.threads.len())
+        .into_par_iter()
+        .map_init(empty, longest_in_thread)
+        .reduce(|| [None; FINDINGS], later)
 }
 
 #[cfg(test)]
