@@ -268,22 +268,6 @@ impl Execution {
         self.processes.iter().filter(|process| !process.has_cpus).count()
     }
 
-    /// A process by its rank, else by its id, with its loom if necessary; `None` for a single process.
-    pub fn process_name(&self, process: ProcessIndex) -> Option<String> {
-        let row = self.processes.get(process.index()).filter(|_| self.process_count() > 1)?;
-        let ranks = &self.communication.ranks;
-        if let Some(rank) = ranks.get(&process.0)
-            && ranks.values().filter(|other| other.rank == rank.rank).count() == 1
-        {
-            return Some(format!("rank {}", rank.rank));
-        }
-        let same_pid = self.processes.iter().filter(|other| other.pid == row.pid && !other.has_cpus);
-        Some(match same_pid.count() {
-            0 | 1 => format!("process {}", row.pid),
-            _ => format!("process {} of {}", row.pid, row.loom),
-        })
-    }
-
     /// The process in which a task has its number: that of its creator, else of the thread that ran it.
     pub fn process_of_task(&self, task: TaskIndex) -> Option<ProcessIndex> {
         let Tasks { creator, runner, .. } = &self.tasks;
@@ -292,16 +276,6 @@ impl Execution {
             self.threads.get(thread.index())
         };
         thread(creator).or_else(|| thread(runner)).map(|thread| thread.process)
-    }
-
-    /// A task in words: by its number, and its process if there are several.
-    pub fn task_name(&self, task: TaskIndex) -> String {
-        let number = self.tasks.number(task);
-        let number = number.map_or("a task without number".to_string(), |number| format!("task {number}"));
-        match self.process_of_task(task).and_then(|process| self.process_name(process)) {
-            Some(process) => format!("{number} of {process}"),
-            None => number,
-        }
     }
 
     /// The workers, in the order of threads.

@@ -21,7 +21,7 @@
 //! | `track_columns`, `columns_builder`, `track_builder`, `splice`, `track` | the sections of a thread or CPU |
 //! | `cpus`, `os_times`, `system_cause`, `anomalies`, `uncertain`, `catalog`, `execution` | an execution |
 //! | `growing`, `task_tables`, `storing`, `open_thread`, `observer`, `messages_builder`, `builder` | building one from changes |
-//! | `cpu_groups`, `holders`, `accesses`, `off_cpu`, `late_peers`, `system_time`, `join_tables`, `cut` | what follows from one; a part of one |
+//! | `process_names`, `cpu_groups`, `holders`, `accesses`, `off_cpu`, `late_peers`, `system_time`, `join_tables`, `cut` | what follows from one; a part of one |
 //! | `lod`, `graph`, `devices`, `view` | modules of their own: levels of detail, task graph, device queues, views of models |
 #![forbid(unsafe_code)]
 
@@ -58,6 +58,7 @@ mod observer;
 mod off_cpu;
 mod open_thread;
 mod os_times;
+mod process_names;
 mod runs;
 pub mod samples;
 mod splice;
@@ -100,6 +101,7 @@ pub use observer::Observer;
 pub use off_cpu::{CutSpan, CutSpans};
 pub use open_thread::OpenTrack;
 pub use os_times::{OffCpu, OsSource, OsTimes, OsTotals, RunDelay};
+pub use process_names::ProcessNames;
 pub use runs::Runs;
 pub use starts::{ByRow, RisingStarts, Starts, StartsInOrder, TrackStarts};
 pub use system_cause::{SystemCause, SystemTime};

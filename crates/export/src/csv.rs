@@ -110,7 +110,7 @@ impl<W: Write> CsvWriter<W> {
         let root = collective.as_ref().and_then(|of| of.root.as_deref());
         self.row(&Row {
             kind,
-            process: &timeline.process_name(lane.process),
+            process: timeline.process_name(lane.process),
             lane: &lane.name,
             start: section.start,
             end: Some(section.end),
@@ -193,13 +193,13 @@ impl<W: Write> Export for CsvWriter<W> {
                 let [from, to] = [arrow.from, arrow.to].map(|lane| &timeline.lanes()[lane as usize]);
                 self.row(&Row {
                     kind: arrow.kind.name(),
-                    process: &timeline.process_name(from.process),
+                    process: timeline.process_name(from.process),
                     lane: &from.name,
                     start: arrow.start,
                     end: Some(arrow.end),
                     task: timeline.task_number(arrow.task),
                     amount: Some(arrow.bytes).filter(|bytes| *bytes != u64::MAX),
-                    to_process: &timeline.process_name(to.process),
+                    to_process: timeline.process_name(to.process),
                     to_lane: &to.name,
                     number: Some(u64::from(*number)),
                     ..Row::default()
@@ -212,7 +212,7 @@ impl<W: Write> Export for CsvWriter<W> {
                 let counter = &timeline.counters()[*counter as usize];
                 self.row(&Row {
                     kind: "counter",
-                    process: &timeline.process_name(counter.process),
+                    process: timeline.process_name(counter.process),
                     start: *at,
                     name: counter.name,
                     value: Some(*value),

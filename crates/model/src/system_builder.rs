@@ -447,10 +447,12 @@ impl<'a> Builder<'a> {
         let rank_of = |process: &ProcessDraft| process.rank.map_or(0, |(rank, _)| rank);
         let mut loom_order: Vec<usize> = (0..looms.len()).collect();
         if by_rank {
-            let lowest = |loom: usize| {
-                processes.iter().filter(|process| process.loom == loom).map(rank_of).min().unwrap_or(0)
-            };
-            loom_order.sort_by_cached_key(|loom| lowest(*loom));
+            let mut lowest = vec![None; looms.len()];
+            for process in &processes {
+                let (rank, lowest) = (rank_of(process), &mut lowest[process.loom]);
+                *lowest = Some(lowest.map_or(rank, |known| rank.min(known)));
+            }
+            loom_order.sort_by_key(|loom| lowest[*loom].unwrap_or(0));
         } else {
             loom_order.sort_by(|a, b| looms[*a].name.as_bytes().cmp(looms[*b].name.as_bytes()));
         }

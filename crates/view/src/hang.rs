@@ -8,7 +8,8 @@ use crate::format;
 use taskscope_analysis::{Hang, LastSeen, Needed, OpenWait};
 use taskscope_execution::messages::Owed;
 use taskscope_execution::{
-    NO_TIME, Place, ProcessIndex, Section, SiteIndex, State, TaskIndex, TaskStatus, ThreadIndex, ThreadKind,
+    NO_TIME, Place, ProcessIndex, ProcessNames, Section, SiteIndex, State, TaskIndex, TaskStatus,
+    ThreadIndex, ThreadKind,
 };
 use taskscope_session::Session;
 
@@ -16,12 +17,20 @@ use taskscope_session::Session;
 pub(crate) struct HangWords<'s> {
     session: &'s Session,
     hang: &'s Hang,
+    processes: ProcessNames<'s>,
+    /// Threads of each process that are not CPUs.
+    threads: Vec<usize>,
 }
 
 impl<'s> HangWords<'s> {
     /// Creates the words for a hang of this session.
     pub fn of(session: &'s Session, hang: &'s Hang) -> Self {
-        HangWords { session, hang }
+        let execution = &session.execution;
+        let mut threads = vec![0; execution.processes.len()];
+        for row in execution.threads.iter().filter(|row| row.kind != ThreadKind::Cpu) {
+            threads[row.process.index()] += 1;
+        }
+        HangWords { session, hang, processes: ProcessNames::of(execution), threads }
     }
 
     /// Nanoseconds since the start of the trace.
@@ -33,10 +42,6 @@ impl<'s> HangWords<'s> {
     fn thread(&self, thread: ThreadIndex) -> String {
         let execution = &self.session.execution;
         let Some(row) = execution.threads.get(thread.index()) else { return "another thread".to_string() };
-        let siblings = execution
-            .threads
-            .iter()
-            .filter(|other| other.process == row.process && other.kind != ThreadKind::Cpu);
         let name = match (row.name.as_str(), row.kind) {
             ("", ThreadKind::Initial) => " (initial)".to_string(),
             ("", _) => String::new(),
@@ -45,9 +50,9 @@ impl<'s> HangWords<'s> {
         // The other ranks of a job may not have come to the start of MPI.
         let ranks = &execution.communication.ranks;
         let rank = ranks.get(&row.process.0).filter(|rank| rank.ranks > 1);
-        let process = execution.process_name(row.process);
+        let process = self.processes.process(row.process);
         let process = process.or_else(|| rank.map(|rank| format!("rank {}", rank.rank)));
-        match (process, siblings.count()) {
+        match (process, self.threads[row.process.index()]) {
             (Some(process), 1) => process,
             (Some(process), _) => format!("thread {}{name} of {process}", row.tid),
             (None, _) => format!("thread {}{name}", row.tid),
@@ -110,7 +115,7 @@ impl<'s> HangWords<'s> {
 
     /// A rank in words.
     fn rank(&self, process: Option<ProcessIndex>, rank: Option<u32>) -> String {
-        match (process.and_then(|process| self.session.execution.process_name(process)), rank) {
+        match (process.and_then(|process| self.processes.process(process)), rank) {
             (Some(name), _) => name,
             (None, Some(rank)) if process.is_none() => format!("rank {rank} (not in the trace)"),
             (None, Some(rank)) => format!("rank {rank}"),

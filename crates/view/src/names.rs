@@ -8,9 +8,9 @@ use taskscope_symbol::Missing;
 /// The name of a worker CPU; `None` for a thread. With the loom, if several looms have CPUs.
 pub fn cpu_name(execution: &Execution, thread: ThreadIndex) -> Option<String> {
     let row = execution.threads.get(thread.index()).filter(|row| row.kind == ThreadKind::Cpu)?;
-    let looms = execution.processes.iter().filter(|process| process.has_cpus).count();
+    let has_several = execution.processes.iter().filter(|process| process.has_cpus).nth(1).is_some();
     let loom = execution.processes.get(row.process.index()).map_or("", |process| &process.loom);
-    Some(if looms > 1 { format!("CPU {} of {loom}", row.tid) } else { format!("CPU {}", row.tid) })
+    Some(if has_several { format!("CPU {} of {loom}", row.tid) } else { format!("CPU {}", row.tid) })
 }
 
 /// `rank 1`, or the process without a rank.

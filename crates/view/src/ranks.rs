@@ -34,8 +34,8 @@ pub struct Rank {
 
 /// The process id. If CPUs are the workers, the id of the process that owns them.
 fn pid_of(processes: &[Process], own: &Process) -> i64 {
-    let whose = processes.iter().find(|other| !other.has_cpus && other.loom == own.loom);
-    if own.has_cpus { whose.map_or(0, |process| process.pid) } else { own.pid }
+    let owner = || processes.iter().find(|other| !other.has_cpus && other.loom == own.loom);
+    if own.has_cpus { owner().map_or(0, |process| process.pid) } else { own.pid }
 }
 
 /// The ranks in order; empty if no process has one.

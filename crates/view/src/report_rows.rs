@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use taskscope_analysis::{Analysis, ByState, Load};
-use taskscope_execution::{Doubt, NO_TIME, OsSource, RuntimeRole, State};
+use taskscope_execution::{Doubt, NO_TIME, OsSource, ProcessNames, RuntimeRole, State};
 use taskscope_session::Session;
 
 /// Nanoseconds by state; states without time are left out.
@@ -455,6 +455,7 @@ pub struct StarvingCode {
 /// Starvation of tasks; `None` if the program does not record readiness.
 pub(crate) fn starvation(session: &Session, analysis: &Analysis) -> Option<StarvationTimes> {
     let found = &analysis.starvation;
+    let (names, start) = (ProcessNames::of(&session.execution), session.execution.range().0);
     let by = found.by.iter().filter(|row| row.waited_ns > 0).map(|row| {
         let thread = &session.execution.threads[row.longest_on.index()];
         StarvingCode {
@@ -463,11 +464,11 @@ pub(crate) fn starvation(session: &Session, analysis: &Analysis) -> Option<Starv
             pieces: row.pieces,
             longest_ns: row.longest_ns,
             longest_task: session.execution.tasks.number(row.longest_task),
-            longest_task_name: session.execution.task_name(row.longest_task),
+            longest_task_name: names.task(row.longest_task),
             longest_pid: session.execution.processes[thread.process.index()].pid,
             longest_tid: thread.tid,
             longest_thread_name: thread.name.to_string(),
-            longest_at_ns: row.longest_at.saturating_sub(session.execution.range().0),
+            longest_at_ns: row.longest_at.saturating_sub(start),
         }
     });
     (found.waits > 0).then(|| StarvationTimes {

@@ -18,7 +18,8 @@ use super::{
 };
 use crate::{
     CutSpan, Execution, Group, Holders, LatePeers, NO_NUMBER, NO_TIME, ObjectIndex, OsSource, Place,
-    ProcessIndex, RegionIndex, SiteIndex, Span, State, TaskIndex, ThreadIndex, ThreadKind, TypeIndex,
+    ProcessIndex, ProcessNames, RegionIndex, SiteIndex, Span, State, TaskIndex, ThreadIndex, ThreadKind,
+    TypeIndex,
 };
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -124,8 +125,9 @@ pub fn from_execution(
 
 /// All processes in words.
 fn process_names(execution: &Execution) -> Vec<String> {
+    let names = ProcessNames::of(execution);
     let processes = (0..execution.processes.len()).map(ProcessIndex::of);
-    processes.map(|process| execution.process_name(process).unwrap_or_default()).collect()
+    processes.map(|process| names.process(process).unwrap_or_default()).collect()
 }
 
 /// The facts that the recorders report. The OpenMP tool reports dependences and locks. Those of nOS-V, Nanos6 and

@@ -18,7 +18,7 @@ mod tables;
 
 use crate::SortedLines;
 use crate::ids::Ids;
-use crate::timeline::{Arrow, Content, Export, Held, LaneKind, Record, Section, Timeline};
+use crate::timeline::{Arrow, Content, Counter, Export, Held, LaneKind, Record, Section, Timeline};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 use std::path::Path;
@@ -275,13 +275,9 @@ impl<W: Write> Export for FirefoxWriter<W> {
                 self.text(lane, list, BEGINS[list as usize])?;
             }
         }
-        for counter in timeline.counters() {
-            let is_thread_of_process = |lane: &crate::timeline::Lane| {
-                lane.process == counter.process && matches!(lane.kind, LaneKind::Thread(_))
-            };
-            let lane = timeline.lanes().iter().position(is_thread_of_process).unwrap_or(0);
-            self.counters.push(lane as u32);
-        }
+        let first_lanes = timeline.first_lanes();
+        let lane = |counter: &Counter| first_lanes.get(&counter.process).copied().unwrap_or(0);
+        self.counters = timeline.counters().iter().map(lane).collect();
         Ok(())
     }
 

@@ -164,7 +164,7 @@ fn write_locations(
         definitions.add(kind::NODE, Fields::default().u32(0).u32(class).u32(class).u32(NO_REFERENCE))?;
     }
     for number in 0..=other_group(timeline) {
-        let name = definitions.string(&timeline.process_name(ProcessIndex(number)))?;
+        let name = definitions.string(timeline.process_name(ProcessIndex(number)))?;
         let node = rows.get(number as usize).map_or(0, |process| nodes[process.loom.as_str()]);
         let fields = Fields::default().u32(number).u32(name).byte(value::PROCESS).u32(node);
         definitions.add(kind::LOCATION_GROUP, fields.u32(NO_REFERENCE))?;
@@ -195,27 +195,29 @@ fn write_communicators(
     definitions: &mut Definitions<'_>,
 ) -> io::Result<()> {
     let processes = timeline.execution().processes.len() as u32;
-    let threads = || {
-        let lanes = timeline.lanes().iter().zip(0u64..);
-        lanes.filter(|(lane, _)| matches!(lane.kind, LaneKind::Thread(_)))
-    };
+    // The locations of threads, and which of them, by number among them, each process has.
+    let mut locations: Vec<u64> = Vec::new();
+    let mut members: Vec<Vec<u64>> = vec![Vec::new(); processes as usize];
+    for (lane, location) in timeline.lanes().iter().zip(0u64..) {
+        if matches!(lane.kind, LaneKind::Thread(_)) {
+            if let Some(members) = members.get_mut(lane.process.index()) {
+                members.push(locations.len() as u64);
+            }
+            locations.push(location);
+        }
+    }
     // The rank of a process is its number; one without a thread keeps its place.
-    let first = |process: u32| {
-        let lane = threads().find(|(lane, _)| lane.process.0 == process);
-        lane.map_or(u64::from(MESSAGES), |(_, number)| number)
-    };
-    let masters: Vec<u64> = (0..processes).map(first).collect();
+    let first =
+        |members: &Vec<u64>| members.first().map_or(u64::from(MESSAGES), |of| locations[*of as usize]);
+    let masters: Vec<u64> = members.iter().map(first).collect();
     let all: Vec<u64> = (0..masters.len() as u64).collect();
     definitions.group(0, "processes", group::COMM_LOCATIONS, paradigm::MPI, &masters)?;
     definitions.group(1, "all processes", group::COMM_GROUP, paradigm::MPI, &all)?;
     definitions.communicator(MESSAGES, "messages", 1)?;
-    let locations: Vec<u64> = threads().map(|(_, number)| number).collect();
     definitions.group(2, "threads", group::COMM_LOCATIONS, paradigm::OPENMP, &locations)?;
-    for process in 0..processes {
-        let process_threads = threads().enumerate().filter(|(_, (lane, _))| lane.process.0 == process);
-        let members: Vec<u64> = process_threads.map(|(place, _)| place as u64).collect();
+    for (process, members) in (0..processes).zip(&members) {
         let name = format!("threads of {}", timeline.process_name(ProcessIndex(process)));
-        definitions.group(3 + process, &name, group::COMM_GROUP, paradigm::OPENMP, &members)?;
+        definitions.group(3 + process, &name, group::COMM_GROUP, paradigm::OPENMP, members)?;
         definitions.communicator(1 + process, &name, 3 + process)?;
     }
     for (comm, of) in collectives.communicators() {
@@ -233,6 +235,10 @@ fn write_metrics(
     definitions: &mut Definitions<'_>,
 ) -> io::Result<()> {
     let counters = || timeline.counters().iter().zip(0u32..);
+    let mut places: HashMap<ProcessIndex, usize> = HashMap::new();
+    for (place, process) in processes.iter().enumerate() {
+        places.entry(*process).or_insert(place);
+    }
     for (counter, number) in counters() {
         let (name, meaning) = (definitions.string(counter.name)?, definitions.string(counter.meaning)?);
         let unit = definitions.string("#")?;
@@ -246,7 +252,7 @@ fn write_metrics(
         definitions.add(kind::METRIC_CLASS, class.byte(value::ASYNCHRONOUS).byte(value::ABSTRACT))?;
     }
     for (counter, number) in counters() {
-        let place = processes.iter().position(|process| *process == counter.process).unwrap_or(0);
+        let place = places.get(&counter.process).copied().unwrap_or(0);
         let recorder = (timeline.lanes().len() + place) as u64;
         let fields = Fields::default().u32(instance(timeline, number)).u32(number).u64(recorder);
         let scope = u64::from(counter.process.0);

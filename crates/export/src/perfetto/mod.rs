@@ -9,9 +9,7 @@
 mod wire;
 
 use crate::ids::Ids;
-use crate::timeline::{
-    Arrow, Content, Counter, Export, Held, Lane, LaneKind, Record, Sample, Section, Timeline,
-};
+use crate::timeline::{Arrow, Content, Counter, Export, Held, LaneKind, Record, Sample, Section, Timeline};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use wire::Message;
@@ -170,18 +168,19 @@ impl<W: Write> PerfettoWriter<W> {
 
     fn tracks(&mut self, timeline: &Timeline<'_>) -> io::Result<()> {
         let ids = Ids::of(timeline);
-        let processes = timeline.execution().processes.len();
-        let shown = |process: usize| {
-            let is_in_process = |lane: &Lane| lane.process.index() == process;
-            timeline.lanes().iter().any(is_in_process)
-        };
-        for row in (0..processes).filter(|row| shown(*row)) {
+        let mut shown = vec![false; timeline.execution().processes.len()];
+        for lane in timeline.lanes() {
+            if let Some(shown) = shown.get_mut(lane.process.index()) {
+                *shown = true;
+            }
+        }
+        for row in (0..shown.len()).filter(|row| shown[*row]) {
             let process = taskscope_execution::ProcessIndex(row as u32);
             self.track(|track| {
                 track.varint(1, process_uuid(row));
                 track.message(3, |descriptor| {
                     descriptor.varint(1, ids.process(process) as u64);
-                    descriptor.text(6, &timeline.process_name(process));
+                    descriptor.text(6, timeline.process_name(process));
                 });
             })?;
         }
@@ -192,7 +191,7 @@ impl<W: Write> PerfettoWriter<W> {
                 kind if kind.beside().is_some() => {
                     (kind.beside().map(|thread| lane_uuid(timeline.lane_of(thread))), None)
                 }
-                _ if (lane.process.index()) < processes => (Some(process_uuid(lane.process.index())), None),
+                _ if lane.process.index() < shown.len() => (Some(process_uuid(lane.process.index())), None),
                 _ => (None, None),
             };
             self.track(|track| {

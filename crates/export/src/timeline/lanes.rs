@@ -156,8 +156,14 @@ impl Lanes {
         for thread in order {
             lanes.add_thread(execution, thread, &beside);
         }
+        // The first process with each id that ran code.
+        let mut processes: FxHashMap<i64, ProcessIndex> = FxHashMap::default();
+        for (row, process) in execution.processes.iter().enumerate().filter(|(_, row)| !row.has_cpus) {
+            processes.entry(process.pid).or_insert(ProcessIndex::of(row));
+        }
+        let process_of = |pid| processes.get(&pid).copied().unwrap_or(ProcessIndex::NONE);
         for (number, queue) in devices.queues.iter().enumerate() {
-            let process = queue.pid.map_or(ProcessIndex::NONE, |pid| process_of(execution, pid));
+            let process = queue.pid.map_or(ProcessIndex::NONE, process_of);
             let times = queue.operations.iter().map(|operation| (operation.start, operation.end));
             let spans = rows_within(part, times);
             let unknown = queue.operations.iter().filter(|of| of.start == 0 || of.end < of.start).count();
@@ -171,7 +177,7 @@ impl Lanes {
             lanes.add_spread(spans, process, &name, |lane| LaneKind::Queue(number as u32, lane));
         }
         for (number, thread) in devices.calls.iter().enumerate() {
-            let process = process_of(execution, thread.pid);
+            let process = process_of(thread.pid);
             let spans = rows_within(part, thread.calls.iter().map(|call| (call.start, call.end)));
             let name = format!("device calls of thread {}", thread.tid);
             lanes.add_spread(spans, process, &name, |lane| LaneKind::Calls(number as u32, lane));
@@ -297,12 +303,6 @@ fn rows_within(part: (u64, u64), times: impl Iterator<Item = (u64, u64)>) -> Vec
         Some((row, start, end))
     });
     rows.collect()
-}
-
-/// The process with this id that ran code.
-fn process_of(execution: &Execution, pid: i64) -> ProcessIndex {
-    let found = execution.processes.iter().position(|process| process.pid == pid && !process.has_cpus);
-    found.map_or(ProcessIndex::NONE, |row| ProcessIndex(row as u32))
 }
 
 #[cfg(test)]

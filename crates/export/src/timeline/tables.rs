@@ -6,10 +6,12 @@ use super::content::{Content, Loss};
 use super::counters::{Counter, TaskCounts};
 use super::lanes::{Lane, LaneKind, Lanes};
 use super::samples::{CallPath, FindStep, Sample, Samples, Step};
+use rustc_hash::FxHashMap;
 use taskscope_execution::devices::Devices;
 use taskscope_execution::graph::Names;
 use taskscope_execution::{
-    Execution, NO_NUMBER, ObjectIndex, ProcessIndex, RegionIndex, TaskIndex, ThreadIndex,
+    Execution, NO_NUMBER, ObjectIndex, Process, ProcessIndex, ProcessNames, RegionIndex, TaskIndex,
+    ThreadIndex,
 };
 
 /// Facts of the run outside of its execution.
@@ -42,6 +44,7 @@ pub struct Timeline<'a> {
     pub(super) arrows: Arrows,
     pub(super) tasks: TaskCounts,
     pub(super) samples: Samples,
+    process_names: Vec<String>,
 }
 
 impl<'a> Timeline<'a> {
@@ -56,7 +59,8 @@ impl<'a> Timeline<'a> {
         let codes = Codes::of(execution, devices, names);
         let arrows = Arrows::of(execution, devices, &lanes, &codes.last_thread);
         let tasks = TaskCounts::of(execution, &lanes.rows);
-        Timeline { execution, devices, run, lanes, codes, arrows, tasks, samples: Samples::default() }
+        let (samples, process_names) = (Samples::default(), process_names(execution));
+        Timeline { execution, devices, run, lanes, codes, arrows, tasks, samples, process_names }
     }
 
     /// Finds the places of all sampled steps, so that samples are among the records.
@@ -154,22 +158,30 @@ impl<'a> Timeline<'a> {
     /// The part in a collective operation that a section is, by `Section::part`.
     pub fn collective(&self, part: Option<u32>) -> Option<Collective> {
         let part = self.execution.communication.participations.get(part? as usize)?;
-        let root = self.execution.processes.get(part.root.index()).map(|_| self.process_name(part.root));
+        let root =
+            self.execution.processes.get(part.root.index()).map(|_| self.process_name(part.root).to_owned());
         Some(Collective { communicator: part.comm, operation: part.sequence, root })
     }
 
     /// A process in words.
-    pub fn process_name(&self, process: ProcessIndex) -> String {
-        let Some(row) = self.execution.processes.get(process.index()) else { return "devices".to_owned() };
-        if row.has_cpus {
-            return format!("CPUs of {}", row.loom);
-        }
-        self.execution.process_name(process).unwrap_or_else(|| format!("process {}", row.pid))
+    pub fn process_name(&self, process: ProcessIndex) -> &str {
+        self.process_names.get(process.index()).map_or("devices", String::as_str)
     }
 
     /// The lane of a thread.
     pub fn lane_of(&self, thread: ThreadIndex) -> u32 {
         self.lanes.thread_lane(thread)
+    }
+
+    /// The lane of the first thread of each process that has one.
+    pub fn first_lanes(&self) -> FxHashMap<ProcessIndex, u32> {
+        let mut first = FxHashMap::default();
+        for (lane, number) in self.lanes().iter().zip(0..) {
+            if matches!(lane.kind, LaneKind::Thread(_)) {
+                first.entry(lane.process).or_insert(number);
+            }
+        }
+        first
     }
 
     /// Number of facts of a kind.
@@ -201,4 +213,16 @@ impl<'a> Timeline<'a> {
             }
         }
     }
+}
+
+/// All processes in words.
+fn process_names(execution: &Execution) -> Vec<String> {
+    let names = ProcessNames::of(execution);
+    let name = |(row, process): (usize, &Process)| {
+        if process.has_cpus {
+            return format!("CPUs of {}", process.loom);
+        }
+        names.process(ProcessIndex::of(row)).unwrap_or_else(|| format!("process {}", process.pid))
+    };
+    execution.processes.iter().enumerate().map(name).collect()
 }

@@ -162,7 +162,7 @@ impl<'a> Drawing<'a> {
 
     fn lane(&mut self, lane: Lane) -> &mut LaneRows {
         let (trace, names, kinds, name) = (self.trace, self.names, &self.kinds, self.name);
-        let several = names.processes.iter().any(|process| *process > 0);
+        let several = || names.processes.iter().any(|process| *process > 0);
         self.lanes.entry(lane).or_insert_with(|| {
             let pid_and_tid = |stream: usize| {
                 let stream = trace.streams().get(stream);
@@ -180,7 +180,7 @@ impl<'a> Drawing<'a> {
                     (pid_and_tid(first).0, format!("{} {task}", kind.as_deref().unwrap_or("task")))
                 }
             };
-            let label = if several { format!("{pid}: {label}") } else { label };
+            let label = if several() { format!("{pid}: {label}") } else { label };
             LaneRows {
                 showing: Showing::new(name.behaviour),
                 levels: Vec::new(),

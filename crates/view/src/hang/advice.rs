@@ -269,7 +269,7 @@ impl HangWords<'_> {
         let execution = &self.session.execution;
         let process = execution.threads.get(thread.index()).map(|row| row.process);
         process
-            .and_then(|process| execution.process_name(process))
+            .and_then(|process| self.processes.process(process))
             .unwrap_or_else(|| "the process".to_string())
     }
 }

@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 use taskscope_cause::Group;
 use taskscope_execution::lod::{Flags, Marks};
 use taskscope_execution::{
-    GapIndex, Place, Section, SiteIndex, Span, Starts, State, TaskIndex, ThreadIndex, TypeIndex,
+    GapIndex, Place, ProcessNames, Section, SiteIndex, Span, Starts, State, TaskIndex, ThreadIndex, TypeIndex,
 };
 use taskscope_filter::{Fields, Filter, Kind, Record, SIGNED, UNSIGNED};
 
@@ -365,8 +365,9 @@ impl Page {
         };
         let number = Some(number.trim().parse().ok()?);
         let found = self.find_tasks(&TaskQuery { number, ..TaskQuery::default() }).into_iter();
+        let names = ProcessNames::of(&self.execution);
         let is_of = |task: &TaskIndex| {
-            let of = self.execution.process_of_task(*task).and_then(|of| self.execution.process_name(of));
+            let of = self.execution.process_of_task(*task).and_then(|of| names.process(of));
             process.is_none_or(|process| of.is_some_and(|of| of.to_lowercase() == process))
         };
         Some(found.filter(is_of).collect())

@@ -265,13 +265,11 @@ impl<F: Folder> Export for RunWriter<F> {
         let mut names: Vec<&str> = timeline.counters().iter().map(|counter| counter.name).collect();
         names.sort_unstable();
         names.dedup();
+        let first_lanes = timeline.first_lanes();
         for counter in timeline.counters() {
-            let process_lane = timeline
-                .lanes()
-                .iter()
-                .position(|lane| lane.process == counter.process && matches!(lane.kind, LaneKind::Thread(_)));
+            let lane = first_lanes.get(&counter.process).copied().unwrap_or(0);
             let number = names.iter().position(|name| *name == counter.name).unwrap_or(0);
-            self.counters.push((rows.row(process_lane.unwrap_or(0) as u32), COUNTERS + number as u32));
+            self.counters.push((rows.row(lane), COUNTERS + number as u32));
         }
         // Without a known date, that of the largest 32-bit time, as ovni's writers do.
         let ns = timeline.run().start_unix_ns.map_or(i128::from(i32::MAX) * 1_000_000_000, i128::from);

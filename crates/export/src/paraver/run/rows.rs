@@ -5,6 +5,7 @@
 //! on another node than their thread, and real CPUs are not known for every section: each row has a CPU of its own.
 
 use crate::timeline::{LaneKind, Timeline};
+use rustc_hash::FxHashMap;
 use std::io::{self, Write};
 use taskscope_execution::host;
 
@@ -30,7 +31,6 @@ impl std::fmt::Display for Row {
 
 /// A process of an application, or its devices.
 struct Task {
-    process: u32,
     name: String,
     /// Number of its node, from 0.
     node: u32,
@@ -51,6 +51,7 @@ impl Rows {
     pub fn of(timeline: &Timeline<'_>) -> io::Result<Rows> {
         let mut tasks: [Vec<Task>; 3] = Default::default();
         let mut nodes: Vec<(String, u32)> = Vec::new();
+        let (mut known_tasks, mut known_nodes) = (FxHashMap::default(), FxHashMap::default());
         // Application, task, thread of each lane, from 0.
         let mut places = Vec::new();
         for lane in timeline.lanes() {
@@ -67,16 +68,15 @@ impl Rows {
                 }
             };
             let of = &mut tasks[application];
-            let known = of.iter().position(|task| task.process == lane.process.0);
-            let task = known.unwrap_or_else(|| {
+            let task = *known_tasks.entry((application, lane.process)).or_insert_with(|| {
                 let loom = timeline.execution().processes.get(lane.process.index());
-                let name = loom.map_or("", |process| host(&process.loom)).to_owned();
-                let node = nodes.iter().position(|node| node.0 == name).unwrap_or_else(|| {
-                    nodes.push((name, 0));
+                let name = loom.map_or("", |process| host(&process.loom));
+                let node = *known_nodes.entry(name).or_insert_with(|| {
+                    nodes.push((name.to_owned(), 0));
                     nodes.len() - 1
                 });
-                let name = timeline.process_name(lane.process);
-                of.push(Task { process: lane.process.0, name, node: node as u32, threads: Vec::new() });
+                let name = timeline.process_name(lane.process).to_owned();
+                of.push(Task { name, node: node as u32, threads: Vec::new() });
                 of.len() - 1
             });
             let task_row = &mut of[task];
