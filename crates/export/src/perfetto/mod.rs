@@ -266,7 +266,7 @@ impl<W: Write> PerfettoWriter<W> {
                 annotate_text(event, ROOT, &root);
             }
             for end in arrows {
-                let arrow = &timeline.arrows()[*end as usize / 2];
+                let arrow = &timeline.arrow(*end / 2);
                 if end % 2 == 0 {
                     event.fixed64(field::FLOW, flow(*end));
                 } else if arrives_at_begin(arrow, section) {
@@ -296,7 +296,7 @@ impl<W: Write> PerfettoWriter<W> {
             event.varint(field::TYPE, SLICE_END);
             event.varint(field::TRACK, lane_uuid(section.lane));
             for end in arrows {
-                if end % 2 == 1 && !arrives_at_begin(&timeline.arrows()[*end as usize / 2], section) {
+                if end % 2 == 1 && !arrives_at_begin(&timeline.arrow(*end / 2), section) {
                     event.fixed64(field::LAST_FLOW, flow(*end));
                 }
             }

@@ -85,9 +85,49 @@ const BACKWARDS: &str = "they end before they begin: the clocks of their threads
 const OUTSIDE: &str = "one end is outside of the selected time or threads, or of the lives of their threads";
 const UNKNOWN: &str = "the thread of one end is not known";
 
-/// All arrows and their ends in each lane.
+/// The tables that arrows are in.
+#[derive(Clone, Copy)]
+pub(super) struct Facts<'a> {
+    pub execution: &'a Execution,
+    pub lanes: &'a Lanes,
+    /// The thread of the last section of each task.
+    pub last_thread: &'a [ThreadIndex],
+}
+
+impl Facts<'_> {
+    fn creation(&self, task: TaskIndex) -> Arrow {
+        let (tasks, row) = (&self.execution.tasks, task.index());
+        Arrow {
+            kind: ArrowKind::Creation,
+            from: self.lanes.thread_lane(tasks.creator[row]),
+            to: self.lanes.thread_lane(tasks.runner[row]),
+            start: tasks.created[row],
+            end: tasks.began[row],
+            task,
+            bytes: u64::MAX,
+        }
+    }
+
+    fn dependence(&self, before: TaskIndex, task: TaskIndex) -> Arrow {
+        let tasks = &self.execution.tasks;
+        Arrow {
+            kind: ArrowKind::Dependence,
+            from: self.lanes.thread_lane(self.last_thread[before.index()]),
+            to: self.lanes.thread_lane(tasks.runner[task.index()]),
+            start: tasks.ended[before.index()],
+            end: tasks.began[task.index()],
+            task: TaskIndex::NONE,
+            bytes: u64::MAX,
+        }
+    }
+}
+
+/// All arrows and their ends in each lane. Those between tasks are many: only their tasks are kept, whose tables have the rest.
 pub(super) struct Arrows {
-    pub(super) rows: Vec<Arrow>,
+    /// Created tasks, then pairs of tasks with a dependence, then all others.
+    creations: Vec<TaskIndex>,
+    dependences: Vec<(TaskIndex, TaskIndex)>,
+    others: Vec<Arrow>,
     /// Per lane, by position: twice the row, and one more for the arrow's end.
     pub(super) ends: Vec<Vec<u32>>,
     pub(super) dropped: BTreeMap<&'static str, u64>,
@@ -100,29 +140,65 @@ impl Arrows {
         lanes: &Lanes,
         last_thread: &[ThreadIndex],
     ) -> Arrows {
-        let mut found = Finder {
-            execution,
-            lanes,
-            begin: execution.part_of_time().0,
-            rows: Vec::new(),
+        let facts = Facts { execution, lanes, last_thread };
+        let arrows = Arrows {
+            creations: Vec::new(),
+            dependences: Vec::new(),
+            others: Vec::new(),
+            ends: Vec::new(),
             dropped: BTreeMap::new(),
         };
-        found.creations();
-        found.dependences(last_thread);
+        let mut found = Finder { execution, lanes, begin: execution.part_of_time().0, arrows };
+        found.creations(&facts);
+        found.dependences(&facts);
         found.messages();
         found.submissions(devices);
         found.wakes();
-        let Finder { mut rows, dropped, .. } = found;
-        rows.shrink_to_fit();
+        let mut arrows = found.arrows;
         let mut ends = vec![Vec::new(); lanes.rows.len()];
-        for (row, arrow) in rows.iter().enumerate() {
-            ends[arrow.from as usize].push(row as u32 * 2);
-            ends[arrow.to as usize].push(row as u32 * 2 + 1);
+        for number in 0..arrows.count() {
+            let arrow = arrows.get(number, &facts);
+            ends[arrow.from as usize].push(number * 2);
+            ends[arrow.to as usize].push(number * 2 + 1);
         }
         for lane_ends in &mut ends {
-            lane_ends.sort_by_key(|end| (rows[*end as usize / 2].position(end % 2 == 1), *end));
+            lane_ends.sort_unstable_by_key(|end| (arrows.position(*end, &facts), *end));
+            lane_ends.shrink_to_fit();
         }
-        Arrows { rows, ends, dropped }
+        arrows.ends = ends;
+        arrows
+    }
+
+    fn count(&self) -> u32 {
+        (self.creations.len() + self.dependences.len() + self.others.len()) as u32
+    }
+
+    /// The number of arrows of a kind.
+    pub(super) fn count_of(&self, kind: ArrowKind) -> u64 {
+        let count = match kind {
+            ArrowKind::Creation => self.creations.len(),
+            ArrowKind::Dependence => self.dependences.len(),
+            _ => self.others.iter().filter(|arrow| arrow.kind == kind).count(),
+        };
+        count as u64
+    }
+
+    /// An arrow by its number.
+    pub(super) fn get(&self, number: u32, facts: &Facts<'_>) -> Arrow {
+        let number = number as usize;
+        if let Some(task) = self.creations.get(number) {
+            return facts.creation(*task);
+        }
+        let number = number - self.creations.len();
+        match self.dependences.get(number) {
+            Some((before, task)) => facts.dependence(*before, *task),
+            None => self.others[number - self.dependences.len()],
+        }
+    }
+
+    /// The position of an end, as in [`Arrows::ends`].
+    pub(super) fn position(&self, end: u32, facts: &Facts<'_>) -> u64 {
+        self.get(end / 2, facts).position(end % 2 == 1)
     }
 }
 
@@ -130,19 +206,26 @@ struct Finder<'a> {
     execution: &'a Execution,
     lanes: &'a Lanes,
     begin: u64,
-    rows: Vec<Arrow>,
-    dropped: BTreeMap<&'static str, u64>,
+    arrows: Arrows,
 }
 
 impl Finder<'_> {
     fn drop_for(&mut self, why: &'static str) {
-        *self.dropped.entry(why).or_default() += 1;
+        *self.arrows.dropped.entry(why).or_default() += 1;
     }
 
-    /// Adds an arrow between lanes; `u32::MAX` is a lane that is not shown.
-    fn add(&mut self, arrow: Arrow) {
-        if self.rows.len() >= (u32::MAX / 2) as usize {
-            return self.drop_for("there are more than 2,147,483,647");
+    /// Whether an arrow between lanes is drawn, else counts it; `u32::MAX` is a lane that is not shown.
+    fn takes(&mut self, arrow: &Arrow) -> bool {
+        let why = self.why_not(arrow);
+        if let Some(why) = why {
+            self.drop_for(why);
+        }
+        why.is_none()
+    }
+
+    fn why_not(&self, arrow: &Arrow) -> Option<&'static str> {
+        if self.arrows.count() >= u32::MAX / 2 {
+            return Some("there are more than 2,147,483,647");
         }
         let is_in = |lane: u32, at: u64| {
             self.lanes
@@ -153,16 +236,22 @@ impl Finder<'_> {
         // The times before a part are those of its begin.
         let starts_before = self.begin > 0 && arrow.start <= self.begin;
         match arrow {
-            _ if starts_before || arrow.start == NO_TIME || arrow.end == NO_TIME => self.drop_for(OUTSIDE),
-            _ if arrow.start > arrow.end => self.drop_for(BACKWARDS),
+            _ if starts_before || arrow.start == NO_TIME || arrow.end == NO_TIME => Some(OUTSIDE),
+            _ if arrow.start > arrow.end => Some(BACKWARDS),
             _ if !is_in(arrow.from, arrow.position(false)) || !is_in(arrow.to, arrow.position(true)) => {
-                self.drop_for(OUTSIDE)
+                Some(OUTSIDE)
             }
-            _ => self.rows.push(arrow),
+            _ => None,
         }
     }
 
-    fn creations(&mut self) {
+    fn add(&mut self, arrow: Arrow) {
+        if self.takes(&arrow) {
+            self.arrows.others.push(arrow);
+        }
+    }
+
+    fn creations(&mut self, facts: &Facts<'_>) {
         let tasks = &self.execution.tasks;
         for row in 0..tasks.len() {
             let (creator, runner) = (tasks.creator[row], tasks.runner[row]);
@@ -173,19 +262,14 @@ impl Finder<'_> {
                 self.drop_for(UNKNOWN);
                 continue;
             }
-            self.add(Arrow {
-                kind: ArrowKind::Creation,
-                from: self.lanes.thread_lane(creator),
-                to: self.lanes.thread_lane(runner),
-                start: tasks.created[row],
-                end: tasks.began[row],
-                task: TaskIndex(row as u32),
-                bytes: u64::MAX,
-            });
+            let task = TaskIndex::of(row);
+            if self.takes(&facts.creation(task)) {
+                self.arrows.creations.push(task);
+            }
         }
     }
 
-    fn dependences(&mut self, last_thread: &[ThreadIndex]) {
+    fn dependences(&mut self, facts: &Facts<'_>) {
         let tasks = &self.execution.tasks;
         let mut declared = DeclaredGraph::default();
         let mut before: Vec<u32> = Vec::new();
@@ -202,26 +286,15 @@ impl Finder<'_> {
             before.sort_unstable();
             before.dedup();
             for other in before.drain(..).map(TaskIndex) {
-                let (ended, began) = (tasks.ended[other.index()], tasks.began[task.index()]);
-                if ended == NO_TIME || began == NO_TIME {
+                if tasks.ended[other.index()] == NO_TIME || tasks.began[task.index()] == NO_TIME {
                     continue;
                 }
-                let (from, to) = (last_thread[other.index()], tasks.runner[task.index()]);
+                let (from, to) = (facts.last_thread[other.index()], tasks.runner[task.index()]);
                 if !from.is_some() || !to.is_some() {
                     self.drop_for(UNKNOWN);
-                    continue;
+                } else if self.takes(&facts.dependence(other, task)) {
+                    self.arrows.dependences.push((other, task));
                 }
-                let (from, to) = (self.lanes.thread_lane(from), self.lanes.thread_lane(to));
-                let kind = ArrowKind::Dependence;
-                self.add(Arrow {
-                    kind,
-                    from,
-                    to,
-                    start: ended,
-                    end: began,
-                    task: TaskIndex::NONE,
-                    bytes: u64::MAX,
-                });
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Counters of each process: tasks that wait for their start, and threads in the program's code.
 
 use super::lanes::{Lane, LaneKind};
-use taskscope_execution::{Execution, NO_TIME, ProcessIndex};
+use taskscope_execution::{Execution, NO_TIME, ProcessIndex, TaskIndex, Tasks};
 
 /// A number that changes over time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +28,9 @@ pub(super) struct TaskCounts {
     pub(super) counters: Vec<Counter>,
     /// First counter of each process; `u32::MAX` of one without a shown thread.
     first: Vec<u32>,
-    created: Vec<(u64, u32)>,
-    began: Vec<(u64, u32)>,
+    /// Tasks by their creation, and by their start: there may be millions, so that their times are looked up.
+    created: Vec<TaskIndex>,
+    began: Vec<TaskIndex>,
 }
 
 impl TaskCounts {
@@ -46,15 +47,17 @@ impl TaskCounts {
         let tasks = &execution.tasks;
         let (mut created, mut began) = (Vec::new(), Vec::new());
         for row in 0..tasks.len() {
-            let process = execution.threads.get(tasks.creator[row].index()).map(|thread| thread.process);
-            let (Some(process), true) = (process, tasks.created[row] != NO_TIME) else { continue };
-            created.push((tasks.created[row], process.0));
+            if tasks.created[row] == NO_TIME || execution.threads.get(tasks.creator[row].index()).is_none() {
+                continue;
+            }
+            created.push(TaskIndex::of(row));
             if tasks.began[row] != NO_TIME {
-                began.push((tasks.began[row].max(tasks.created[row]), process.0));
+                began.push(TaskIndex::of(row));
             }
         }
-        created.sort_unstable();
-        began.sort_unstable();
+        let process = |task: &TaskIndex| execution.threads[tasks.creator[task.index()].index()].process;
+        created.sort_unstable_by_key(|task| (created_at(tasks, *task), process(task)));
+        began.sort_unstable_by_key(|task| (began_at(tasks, *task), process(task)));
         TaskCounts { counters, first, created, began }
     }
 
@@ -65,16 +68,31 @@ impl TaskCounts {
     }
 
     /// Changes in the order of time: time, process, difference.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, ProcessIndex, i64)> + '_ {
-        let mut created = self.created.iter().peekable();
-        let mut began = self.began.iter().peekable();
+    pub(super) fn iter<'a>(
+        &'a self,
+        execution: &'a Execution,
+    ) -> impl Iterator<Item = (u64, ProcessIndex, i64)> + 'a {
+        let tasks = &execution.tasks;
+        let process = |task: TaskIndex| execution.threads[tasks.creator[task.index()].index()].process;
+        let created = self.created.iter().map(move |task| (created_at(tasks, *task), process(*task)));
+        let began = self.began.iter().map(move |task| (began_at(tasks, *task), process(*task)));
+        let (mut created, mut began) = (created.peekable(), began.peekable());
         std::iter::from_fn(move || {
             let take_created = match (created.peek(), began.peek()) {
                 (Some(one), Some(other)) => one.0 <= other.0,
                 (one, _) => one.is_some(),
             };
             let (next, by) = if take_created { (created.next(), 1) } else { (began.next(), -1) };
-            next.map(|(at, process)| (*at, ProcessIndex(*process), by))
+            next.map(|(at, process)| (at, process, by))
         })
     }
+}
+
+fn created_at(tasks: &Tasks, task: TaskIndex) -> u64 {
+    tasks.created[task.index()]
+}
+
+/// Not before its creation, whatever the clocks are.
+fn began_at(tasks: &Tasks, task: TaskIndex) -> u64 {
+    tasks.began[task.index()].max(created_at(tasks, task))
 }

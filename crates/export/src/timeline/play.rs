@@ -55,7 +55,7 @@ impl Timeline<'_> {
                 _ => {
                     let end = cursor.own[cursor.delivered];
                     cursor.delivered += 1;
-                    let (number, arrow) = (end / 2, self.arrows.rows[end as usize / 2]);
+                    let (number, arrow) = (end / 2, self.arrow(end / 2));
                     let record = match end % 2 {
                         0 => Record::ArrowStart { number, arrow },
                         _ => Record::ArrowEnd { number, arrow },
@@ -93,11 +93,10 @@ impl Timeline<'_> {
         export: &mut dyn Export,
     ) -> io::Result<()> {
         let Some(section) = cursor.current else { return Ok(()) };
-        let position = |end: u32| self.arrows.rows[end as usize / 2].position(end % 2 == 1);
         // Those before the section have no section that could hold them.
-        let first = cursor.ends.partition_point(|end| position(*end) < section.start);
+        let first = cursor.ends.partition_point(|end| self.position(*end) < section.start);
         let until = section.end.max(section.start + 1);
-        let count = cursor.ends[first..].partition_point(|end| position(*end) < until);
+        let count = cursor.ends[first..].partition_point(|end| self.position(*end) < until);
         (cursor.own, cursor.ends) = cursor.ends[first..].split_at(count);
         (cursor.is_open, cursor.delivered) = (true, 0);
         counts.section(self, &section, 1);
@@ -124,7 +123,7 @@ impl Timeline<'_> {
             return Some((section.start, ENTER));
         }
         Some(match cursor.own.get(cursor.delivered) {
-            Some(end) => (self.arrows.rows[*end as usize / 2].position(end % 2 == 1), ARROW),
+            Some(end) => (self.position(*end), ARROW),
             None => (section.end, LEAVE),
         })
     }
@@ -228,7 +227,7 @@ struct Counts<'t> {
 
 impl<'t> Counts<'t> {
     fn of(timeline: &'t Timeline<'_>) -> Counts<'t> {
-        let tasks: Box<dyn Iterator<Item = _>> = Box::new(timeline.tasks.iter());
+        let tasks: Box<dyn Iterator<Item = _>> = Box::new(timeline.tasks.iter(timeline.execution));
         let values = vec![0; timeline.counters().len()];
         Counts { tasks: tasks.peekable(), values, changed: BTreeMap::new(), at: 0 }
     }

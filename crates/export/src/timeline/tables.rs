@@ -1,6 +1,6 @@
 //! The tables of a run over time.
 
-use super::arrows::{Arrow, ArrowKind, Arrows};
+use super::arrows::{Arrow, ArrowKind, Arrows, Facts};
 use super::codes::{Code, Codes};
 use super::content::{Content, Loss};
 use super::counters::{Counter, TaskCounts};
@@ -122,9 +122,21 @@ impl<'a> Timeline<'a> {
         &self.codes.rows
     }
 
-    /// The arrows, by number.
-    pub fn arrows(&self) -> &[Arrow] {
-        &self.arrows.rows
+    /// The arrow with this number, which a record has.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn arrow(&self, number: u32) -> Arrow {
+        self.arrows.get(number, &self.facts())
+    }
+
+    /// The position of an end of an arrow: twice its number, and one more for its end.
+    pub(super) fn position(&self, end: u32) -> u64 {
+        self.arrows.position(end, &self.facts())
+    }
+
+    fn facts(&self) -> Facts<'_> {
+        Facts { execution: self.execution, lanes: &self.lanes, last_thread: &self.codes.last_thread }
     }
 
     /// The counters, by number.
@@ -186,8 +198,7 @@ impl<'a> Timeline<'a> {
 
     /// Number of facts of a kind.
     pub fn count(&self, content: Content) -> u64 {
-        let count_arrows =
-            |kind: ArrowKind| self.arrows().iter().filter(|arrow| arrow.kind == kind).count() as u64;
+        let count_arrows = |kind: ArrowKind| self.arrows.count_of(kind);
         let execution = self.execution();
         match content {
             Content::Sections => self.codes.sections,
