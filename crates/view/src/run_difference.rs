@@ -305,10 +305,11 @@ fn verdict(rows: &[NumberDifference]) -> Option<String> {
         }
     };
     let capacity = largest(rows);
-    let changed = rows.iter().filter(|row| {
-        let is_large = row.difference.abs() >= capacity * EQUAL;
-        row.group == NumberGroup::Cause.name() && is_large && row.certain != Some(false)
-    });
+    let is_large = |row: &&NumberDifference| {
+        row.group == NumberGroup::Cause.name() && row.difference.abs() >= capacity * EQUAL
+    };
+    let large = || rows.iter().filter(is_large);
+    let changed = large().filter(|row| row.certain != Some(false));
     // The work itself is named in any case: losses may follow from it.
     let named = changed.enumerate().filter(|(place, row)| *place < MAX_CAUSES || row.name == WORK);
     let causes: Vec<String> = named
@@ -320,6 +321,9 @@ fn verdict(rows: &[NumberDifference]) -> Option<String> {
     let has_causes = rows.iter().any(|row| row.group == NumberGroup::Cause.name());
     Some(match causes.is_empty() {
         false => format!("{change}; largest changes by cause: {}.", causes.join(", ")),
+        true if large().next().is_some() => {
+            format!("{change}; no cause changed by more than 1 % of the time beyond chance.")
+        }
         true if has_causes => format!("{change}; no cause changed by more than 1 % of the time."),
         true => format!("{change}."),
     })
@@ -386,6 +390,27 @@ mod tests {
         assert!((number(NumberGroup::Efficiency, "runtime_overhead") - 0.92).abs() < 1e-9, "{joined:?}");
         assert!(joined[0].keys().all(|(group, _)| *group != NumberGroup::Finding), "{joined:?}");
     }
+
+    #[test]
+    fn verdicts_distinguish_no_change_from_chance() {
+        let run = |lock_ns: f64| {
+            let mut run = RunNumbers::from_totals(1000.0);
+            run.causes.insert(Cause::Lock, lock_ns);
+            run
+        };
+        let verdict = |after: [f64; 2]| {
+            let after = after.map(run);
+            compare_runs(&[run(100.0), run(101.0)], &after).report(["a", "b"]).verdict.unwrap()
+        };
+        let large = "no cause changed by more than 1 % of the time";
+        let equal = verdict([100.0, 102.0]);
+        assert!(equal.ends_with(&format!("{large}.")), "{equal}");
+        let noise = verdict([100.0, 500.0]);
+        assert!(noise.ends_with(&format!("{large} beyond chance.")), "{noise}");
+        let growth = verdict([500.0, 501.0]);
+        assert!(growth.contains("largest changes by cause: "), "{growth}");
+    }
+
     #[test]
     fn constructs_keep_their_numbers_if_their_lines_move() {
         let run = |line: u32, ns: f64| {
