@@ -169,7 +169,7 @@ impl Arrows {
         arrows
     }
 
-    fn count(&self) -> u32 {
+    pub(super) fn count(&self) -> u32 {
         (self.creations.len() + self.dependences.len() + self.others.len()) as u32
     }
 

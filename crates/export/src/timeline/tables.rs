@@ -122,6 +122,11 @@ impl<'a> Timeline<'a> {
         &self.codes.rows
     }
 
+    /// The number of arrows.
+    pub fn arrow_count(&self) -> u32 {
+        self.arrows.count()
+    }
+
     /// The arrow with this number, which a record has.
     ///
     /// # Panics

@@ -63,7 +63,7 @@ impl Export for Sums {
             Record::Leave { section, arrows } => {
                 assert_eq!(self.open.remove(&section.lane), Some(section));
                 for end in arrows {
-                    assert!((*end as usize) < 2 * timeline.arrows().len());
+                    assert!(*end < 2 * timeline.arrow_count());
                 }
                 section.end
             }
@@ -97,7 +97,7 @@ impl Export for Sums {
 
     fn end(&mut self, timeline: &Timeline<'_>) -> io::Result<()> {
         assert!(self.open.is_empty());
-        assert_eq!(self.arrows, timeline.arrows().len() as u64, "every arrow is delivered whole");
+        assert_eq!(self.arrows, u64::from(timeline.arrow_count()), "every arrow is delivered whole");
         assert_eq!(self.begun.len() as u64, self.arrows);
         assert_eq!(self.samples, timeline.samples().len() as u64);
         Ok(())
