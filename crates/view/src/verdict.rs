@@ -109,6 +109,7 @@ fn subject(finding: &NamedFinding) -> String {
         (_, Blamed::Single) => at("work of one thread"),
         (_, Blamed::Creation) => at("creation of tasks"),
         (_, Blamed::Code) if finding.cause == Cause::Blocked => at("blocking calls"),
+        (_, Blamed::Code) if finding.cause.is_in(Cause::Blocked) => at(finding.cause.label()),
         (_, Blamed::Code) if finding.cause == Cause::Work => at("code of the program"),
         (_, Blamed::Code) => at("uneven work of region code"),
         (_, Blamed::Operation) => at("waiting for a device"),
