@@ -1,5 +1,7 @@
 /* A second thread that sleeps, calls the runtime, forks a team or creates a task, by the argument. */
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -7,6 +9,16 @@
 
 static const char *mode;
 static int sum;
+static atomic_int teams;
+
+/* In mode forks, both teams exist at once: the runtime gives threads of a team that has ended to the next one. */
+static void wait_for_both_teams(void) {
+    if (strcmp(mode, "forks")) return;
+#pragma omp masked
+    atomic_fetch_add(&teams, 1);
+    while (atomic_load(&teams) < 2) sched_yield();
+}
+
 static void *further(void *unused) {
     if (!strcmp(mode, "sleeps")) usleep(50000);
     if (!strcmp(mode, "calls")) {
@@ -15,7 +27,10 @@ static void *further(void *unused) {
     }
     if (!strcmp(mode, "forks") || !strcmp(mode, "alone")) {
 #pragma omp parallel
-        WORK_NS(10 * MS);
+        {
+            wait_for_both_teams();
+            WORK_NS(10 * MS);
+        }
     }
     if (!strcmp(mode, "creates")) {
 #pragma omp task
@@ -35,7 +50,10 @@ int main(int count, char **arguments) {
     pthread_create(&thread, NULL, further, NULL);
     if (strcmp(mode, "alone")) {
 #pragma omp parallel
-        WORK_NS(20 * MS);
+        {
+            wait_for_both_teams();
+            WORK_NS(20 * MS);
+        }
     }
     WORK_NS(20 * MS);
     pthread_join(thread, NULL);
