@@ -215,9 +215,10 @@ fn of_two_threads_that_are_woken_at_once_one_waits_for_the_mutex_that_the_other_
         assert_eq!(largest(woken)["by"]["line"], line_of("wakes the herd"), "{mode}: {woken}");
         let wait = at(&waits, "mutex", "waits in the herd");
         let (held, sleeps) = (line_of("waits in the herd"), line_of("sleeps"));
-        let asleep =
-            parts(wait).iter().filter(|part| part["by"]["line"] == held && part["blocked"]["line"] == sleeps);
-        assert!(asleep.map(|part| ns(&part["ns"])).sum::<u64>() >= 58_000_000, "{mode}: {wait}");
+        let by_holder: Vec<_> = parts(wait).iter().filter(|part| part["by"]["line"] == held).collect();
+        // How much of its sleep it was without a CPU, or ran, is the machine's.
+        assert!(by_holder.iter().any(|part| part["blocked"]["line"] == sleeps), "{mode}: {wait}");
+        assert!(by_holder.iter().map(|part| ns(&part["ns"])).sum::<u64>() >= 58_000_000, "{mode}: {wait}");
         assert!(
             parts(wait).iter().all(|part| part["by"].is_null() || part["by"]["role"] == "holds"),
             "{wait}"

@@ -136,14 +136,16 @@ static void *holds_on(void *unused)
 	return unused;
 }
 
-/* One of two threads that are woken at once, and need the same mutex then. */
+/* One of two threads that are woken at once, and need the same mutex then. The first to get it has it until the other one waits. */
 static void one_of_two(int number)
 {
+	static int has_been_taken;
 	pthread_mutex_lock(&cache_mutex);
 	about_to_wait(number);
 	while (!is_ready)
 		pthread_cond_wait(&ready, &cache_mutex); /* waits in the herd */
-	nap(HELD);
+	if (!has_been_taken++)
+		sleep_until_it_waits(3 - number);
 	pthread_mutex_unlock(&cache_mutex);
 }
 
