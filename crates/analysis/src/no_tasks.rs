@@ -9,13 +9,16 @@
 use crate::state_places::process_of;
 use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_execution::{
-    Execution, Group, NO_TIME, Place, ProcessIndex, State, ThreadIndex, ThreadKind, TypeKind, join_intervals,
+    Activities, Execution, Group, NO_TIME, Place, ProcessIndex, State, TakesActivities, ThreadIndex,
+    ThreadKind, TypeKind, join_intervals,
 };
 
 /// Shorter times without a task may be the cost of a task: a worker wakes up, or the creator continues.
 const MIN_GAP_NS: u64 = 1_000_000;
 
 type Times = Vec<(u64, u64)>;
+/// Whether a time is between tasks, not before the first or after the last one.
+type IsBetween = bool;
 
 /// Activities of workers in times without a task.
 #[derive(Default)]
@@ -45,57 +48,61 @@ impl NoTasks {
         }
         let are_cpus = execution.workers().all(|(_, row)| row.kind == ThreadKind::Cpu);
         for (workers, gaps) in members.iter().zip(gaps) {
-            let outside = [(0, first), (last, u64::MAX)];
-            let before_and_after = if are_cpus { all.add(execution, workers, &outside, false) } else { 0 };
-            let between = all.add(execution, workers, &gaps, true);
-            all.idle_ns += before_and_after + between;
+            let mut times: Vec<(u64, u64, IsBetween)> =
+                gaps.iter().map(|(start, end)| (*start, *end, true)).collect();
+            // Only CPUs are idle before the first task and after the last one.
+            if are_cpus {
+                times.insert(0, (0, first, false));
+                times.push((last, u64::MAX, false));
+            }
+            all.add(execution, workers, &times, are_cpus);
             all.times.extend(gaps);
-            all.times.extend(outside);
-        }
-        if !are_cpus {
-            all.idle_ns = 0;
+            all.times.extend([(0, first), (last, u64::MAX)]);
         }
         join_intervals(&mut all.times);
         all
     }
 
-    /// Adds activities of workers in times without a task. Returns their idle time while none of them runs anything.
+    /// Adds activities of workers in times without a task, which are in order and apart.
     fn add(
         &mut self,
         execution: &Execution,
         workers: &[ThreadIndex],
-        times: &[(u64, u64)],
-        books: bool,
-    ) -> u64 {
-        let (mut idle, mut waits, mut busy): (Times, Vec<(u64, u64, Place)>, Times) = Default::default();
+        times: &[(u64, u64, IsBetween)],
+        are_cpus: bool,
+    ) {
+        let mut found = Found::default();
+        let states = (0..=u16::MAX).map_while(|number| execution.activities.get(number));
+        let doing = states.map(|(state, _)| Doing::of(state)).collect();
+        let mut reading = Reading {
+            activities: &execution.activities,
+            doing,
+            times,
+            next: 0,
+            since: 0,
+            now: NOTHING,
+            found: &mut found,
+        };
         for thread in workers {
-            for (from, until) in times {
-                let spans = execution.shown_spans_from(*thread, *from).map(|cut| cut.span);
-                for span in spans.take_while(|span| span.start < *until) {
-                    let (start, end) = (span.start.max(*from), span.end.min(*until));
-                    if start >= end {
-                        continue;
-                    }
-                    let (state, place) = (span.section.state, span.section.place);
-                    match state.group() {
-                        Group::Idle => idle.push((start, end)),
-                        Group::Sync if books => waits.push((start, end, place)),
-                        _ => busy.push((start, end)),
-                    }
-                    // Only there a worker looks for a task.
-                    if books && matches!(state, State::Scheduling | State::Runtime) {
-                        *self.runtime.entry((state, place)).or_default() += end - start;
-                        *self.lost.entry(process_of(execution, place)).or_default() += end - start;
-                    }
-                }
-            }
+            (reading.next, reading.since) = (0, 0);
+            execution.shown_spans_of_run(*thread).hand_over_activities(&mut reading);
+            // Behind the end of its track it is not there.
+            let end = execution.threads[thread.index()].track.end().max(reading.since);
+            reading.begins(end, NOTHING);
         }
+        let Found { idle, waits, mut busy, looks } = found;
         join_intervals(&mut busy);
         let alone = |(start, end): (u64, u64)| end - start - overlap(&busy, start, end);
         for (start, end, place) in waits {
             *self.lost.entry(process_of(execution, place)).or_default() += alone((start, end));
         }
-        idle.into_iter().map(alone).sum()
+        for ((state, place), ns) in looks {
+            *self.runtime.entry((state, place)).or_default() += ns;
+            *self.lost.entry(process_of(execution, place)).or_default() += ns;
+        }
+        if are_cpus {
+            self.idle_ns += idle.into_iter().map(alone).sum::<u64>();
+        }
     }
 
     /// Whether more than half of the idle time of CPUs, during which no code ran, is for lack of a task; the given part of the run must
@@ -114,6 +121,100 @@ impl NoTasks {
     /// Time of the scheduler and of waits that does not count as the cost of a process's tasks.
     pub fn lost_of(&self, process: ProcessIndex) -> u64 {
         self.lost.get(&process).copied().unwrap_or(0)
+    }
+}
+
+/// What a worker does, as far as it matters here.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    Idle,
+    Waits,
+    /// It is in the scheduler, where alone a worker looks for a task.
+    Looks,
+    Other,
+    /// It is not there.
+    Nothing,
+}
+
+const NOTHING: (Doing, State, Place) = (Doing::Nothing, State::Unknown, Place::UNKNOWN);
+
+impl Doing {
+    fn of(state: State) -> Doing {
+        match state.group() {
+            Group::Idle => Doing::Idle,
+            Group::Sync => Doing::Waits,
+            _ if matches!(state, State::Scheduling | State::Runtime) => Doing::Looks,
+            _ => Doing::Other,
+        }
+    }
+}
+
+/// Parts of the times without a task.
+#[derive(Default)]
+struct Found {
+    idle: Times,
+    /// Between tasks.
+    waits: Vec<(u64, u64, Place)>,
+    busy: Times,
+    /// Between tasks, by state and place.
+    looks: FxHashMap<(State, Place), u64>,
+}
+
+/// Reads the activities of workers, one worker after the other.
+struct Reading<'a> {
+    activities: &'a Activities,
+    /// By number of an activity.
+    doing: Vec<Doing>,
+    times: &'a [(u64, u64, IsBetween)],
+    /// The first time that does not end before `since`.
+    next: usize,
+    /// The begin of what the worker does now.
+    since: u64,
+    now: (Doing, State, Place),
+    found: &'a mut Found,
+}
+
+impl Reading<'_> {
+    /// The worker does something else from `start` on.
+    fn begins(&mut self, start: u64, now: (Doing, State, Place)) {
+        let (done, state, place) = std::mem::replace(&mut self.now, now);
+        let since = std::mem::replace(&mut self.since, start);
+        while self.times.get(self.next).is_some_and(|time| time.1 <= since) {
+            self.next += 1;
+        }
+        for (from, until, is_between) in self.times[self.next..].iter().take_while(|time| time.0 < start) {
+            let (from, to) = (since.max(*from), start.min(*until));
+            if from >= to {
+                continue;
+            }
+            match done {
+                Doing::Idle => self.found.idle.push((from, to)),
+                Doing::Nothing => {}
+                Doing::Waits if *is_between => self.found.waits.push((from, to, place)),
+                Doing::Looks if *is_between => {
+                    *self.found.looks.entry((state, place)).or_default() += to - from;
+                    self.found.busy.push((from, to));
+                }
+                _ => self.found.busy.push((from, to)),
+            }
+        }
+    }
+}
+
+impl TakesActivities for Reading<'_> {
+    #[inline(always)]
+    fn numbered(&mut self, start: u64, number: u16) -> bool {
+        let doing = self.doing.get(usize::from(number)).copied().unwrap_or(Doing::Other);
+        if doing != Doing::Other || self.now.0 != Doing::Other {
+            let (state, place) = self.activities.get(number).unwrap_or((State::Unknown, Place::UNKNOWN));
+            self.begins(start, (doing, state, place));
+        }
+        true
+    }
+
+    fn other(&mut self, start: u64, state: State, place: Place) -> bool {
+        self.begins(start, (Doing::of(state), state, place));
+        true
     }
 }
 

@@ -219,17 +219,7 @@ impl Execution {
         CutSpans(Cut { takes_blocked: true, ..self.cut_of_run(thread) })
     }
 
-    /// Those of the same that end after `begin`: the first one may start before it.
-    pub fn shown_spans_from(&self, thread: ThreadIndex, begin: u64) -> impl Iterator<Item = CutSpan> + '_ {
-        let mut spans = self.spans_of_run_from(thread, begin).peekable();
-        let start = spans.peek().map_or(u64::MAX, |span| span.start);
-        let off = self.system_time_of(thread);
-        let off = &off[off.partition_point(|off| off.end <= start)..];
-        let cut = Cut { spans, off, takes_blocked: true, rest: None };
-        cut.skip_while(move |cut| cut.span.end <= begin)
-    }
-
-    /// The same for these rows of a thread's track, also with blocked time.
+    /// The same for these rows of a thread's track.
     pub fn cut_spans_of_rows(
         &self,
         thread: ThreadIndex,
@@ -415,11 +405,6 @@ mod tests {
         assert_eq!(shown, expected);
         let folded = execution.shown_spans_of_run(ThreadIndex(0)).fold(0, |sum, cut| sum + cut.span.nanos());
         assert_eq!(folded, 100);
-        for begin in 0..=100 {
-            let whole = execution.shown_spans_of_run(ThreadIndex(0)).skip_while(|cut| cut.span.end <= begin);
-            let from = execution.shown_spans_from(ThreadIndex(0), begin);
-            assert!(from.eq(whole), "from {begin}");
-        }
         let states: Vec<_> = spans(&execution).into_iter().map(|(_, end, state, _)| (end, state)).collect();
         assert_eq!(states, [(20, Task), (25, OutOfCpu), (50, Task), (100, Barrier)]);
     }
