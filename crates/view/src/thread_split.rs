@@ -27,7 +27,7 @@ pub struct ThreadSplit {
     pub label: String,
     /// Nanoseconds from its begin to its end: `running_ns` + `no_cpu_ns` + `blocked_ns` + `unknown_ns`.
     pub time_ns: u64,
-    /// Nanoseconds on a CPU, outside of recorded waits.
+    /// Nanoseconds on a CPU, outside of waits for locks: also in calls of the kernel.
     pub running_ns: u64,
     /// Nanoseconds in which it could run and had no CPU.
     pub no_cpu_ns: u64,

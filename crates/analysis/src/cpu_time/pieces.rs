@@ -54,16 +54,10 @@ impl Pieces<'_> {
 
     /// Time in which a thread runs, has no CPU, or is blocked in calls that are not recorded.
     pub(super) fn outside_of_waits(&mut self, own: &Scheduling<'_>, from: u64, until: u64) {
-        let mut at = from;
-        while at < until {
-            let (doing, end) = own.at(at);
-            let end = end.min(until);
-            match doing {
-                Doing::HasNoCpu => self.without_cpu(own.thread, own.thread, (at, end), doing),
-                _ => self.push(own.thread, at, end, doing),
-            }
-            at = end;
-        }
+        own.each(from, until, &mut |at, end, doing| match doing {
+            Doing::HasNoCpu => self.without_cpu(own.thread, own.thread, (at, end), doing),
+            _ => self.push(own.thread, at, end, doing),
+        });
     }
 
     pub(super) fn in_wait(&mut self, own: &Scheduling<'_>, wait: &ThreadWait, from: u64, until: u64) {
@@ -74,6 +68,7 @@ impl Pieces<'_> {
             let number = self.charges.number(LostTo::Unknown);
             return self.push(own.thread, from, until, Doing::Waits(number));
         }
+        let runs = own.runs_in(kind, wait);
         let mut parts = Vec::new();
         follow(execution, wait, from, until, &mut |part| parts.push(part));
         for part in parts {
@@ -82,6 +77,10 @@ impl Pieces<'_> {
             if part.root == Root::NoCpu && is_counted {
                 let without = if part.length == 0 { own.thread } else { part.thread };
                 self.without_cpu(own.thread, without, (part.from, part.until), doing);
+            } else if runs {
+                own.each(part.from, part.until, &mut |at, next, now| {
+                    self.push(own.thread, at, next, if now == Doing::Runs { now } else { doing });
+                });
             } else {
                 self.push(own.thread, part.from, part.until, doing);
             }

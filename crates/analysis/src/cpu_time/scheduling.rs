@@ -101,21 +101,12 @@ impl<'a> Scheduling<'a> {
     pub(super) fn outside_of_waits(&self, take: &mut impl FnMut(u64, u64, Doing)) {
         let track = &self.execution.threads[self.thread.index()].track;
         let (start, end) = (track.start(), track.end());
-        let mut add = |from: u64, until: u64| {
-            let mut at = from;
-            while at < until {
-                let (doing, next) = self.at(at);
-                let next = next.min(until);
-                take(at, next, doing);
-                at = next;
-            }
-        };
         let mut at = start;
         for wait in self.execution.thread_waits.waits_of(self.thread, start, end) {
-            add(at, wait.start.min(end));
+            self.each(at, wait.start.min(end), take);
             at = at.max(wait.end);
         }
-        add(at, end);
+        self.each(at, end, take);
     }
 
     /// The activity outside of recorded waits at an instant, and until when it is the same.
@@ -136,6 +127,24 @@ impl<'a> Scheduling<'a> {
             }
         }
         (Doing::Runs, until.max(at + 1))
+    }
+
+    /// Whether the kernel works for the thread while it is on a CPU in a recorded wait, as it copies data or passes a message on. For
+    /// locks it may wait on a CPU, and so in a wait in which it was never blocked, as far as is recorded.
+    pub(super) fn runs_in(&self, kind: u32, wait: &ThreadWait) -> bool {
+        let first = self.blocked.partition_point(|off| off.end <= wait.start);
+        !kind::may_spin(kind) && self.blocked.get(first).is_some_and(|off| off.start < wait.end)
+    }
+
+    /// Hands over a time in parts, with the activity in each, as outside of recorded waits.
+    pub(super) fn each(&self, from: u64, until: u64, take: &mut impl FnMut(u64, u64, Doing)) {
+        let mut at = from;
+        while at < until {
+            let (doing, next) = self.at(at);
+            let next = next.min(until);
+            take(at, next, doing);
+            at = next;
+        }
     }
 
     /// Whether the thread ends after a wait for a wake without having worked.

@@ -389,3 +389,31 @@ fn recorded_waits_of_a_waker_are_no_calls_that_are_not_recorded() {
     blocked(&mut execution, 0, &[(200, 800)]);
     assert_eq!(roots(&execution), [Root::Ran]);
 }
+
+/// Thread 0 receives from a peer from 100 to 800, asleep from 150 to 750: the kernel copies for it in the rest. Thread 1 waits for its lock
+/// from 100 to 900, at first on a CPU.
+#[test]
+fn a_thread_on_a_cpu_in_a_call_runs_but_in_one_for_a_lock() {
+    let run = |are_known: bool| {
+        let mut run = Run::of(2);
+        run.begins(1, 100, LOCK);
+        run.waited(0, (100, 800), PEER);
+        run.at(0, 900, ThreadWaitChange::HandsOver { object: LOCK, site: SiteIndex(5) });
+        run.ends(1, 900);
+        let mut execution = run.finish(2000, &[]);
+        if are_known {
+            blocked(&mut execution, 0, &[(150, 750)]);
+            blocked(&mut execution, 1, &[(200, 900)]);
+        }
+        let states = thread_states(&execution);
+        for states in &states {
+            let waited: u64 = states.waits.iter().map(|(_, ns)| ns).sum();
+            assert_eq!(states.running_ns + states.no_cpu_ns + states.blocked_ns + waited, 1000);
+        }
+        let time = cpu_time(&execution).unwrap();
+        (states[0].running_ns, states[1].running_ns, time.used_ns)
+    };
+    assert_eq!(run(true), (400, 200, 600));
+    // A recorded wait in which the thread gave up no CPU, as far as is known.
+    assert_eq!(run(false), (300, 200, 500));
+}

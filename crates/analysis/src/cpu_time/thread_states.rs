@@ -9,7 +9,7 @@ use crate::wait_chains::{Root, follow, object};
 /// A thread's time by its states; the parts sum to its life.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadStates {
-    /// Nanoseconds on a CPU, outside of recorded waits.
+    /// Nanoseconds on a CPU, outside of waits for locks.
     pub running_ns: u64,
     /// Nanoseconds in which it could run and had no CPU; within a recorded wait, since that had been ended.
     pub no_cpu_ns: u64,
@@ -24,7 +24,7 @@ pub struct ThreadStates {
 /// What a thread does at an instant, as far as the kernel and its recorded waits tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadActivity {
-    /// Is on a CPU, outside of recorded waits.
+    /// Is on a CPU, outside of waits for locks.
     Runs,
     /// Could run and has no CPU; within a recorded wait, since that was ended.
     HasNoCpu,
@@ -60,18 +60,32 @@ impl<'a> ThreadActivities<'a> {
             outside_of_waits(&own, at, from.min(end), take);
             if until > from {
                 let kind = object(execution, wait.object).map_or(0, |row| row.kind);
+                let runs = own.runs_in(kind, wait);
+                let waits = |from: u64, until: u64, take: &mut dyn FnMut(u64, u64, ThreadActivity)| {
+                    if !runs {
+                        return take(from, until, ThreadActivity::Waits(kind));
+                    }
+                    own.each(from, until, &mut |at, next, doing| {
+                        let is_on_cpu = doing == Doing::Runs;
+                        take(
+                            at,
+                            next,
+                            if is_on_cpu { ThreadActivity::Runs } else { ThreadActivity::Waits(kind) },
+                        );
+                    });
+                };
                 let mut next = from;
                 follow(execution, wait, from, until, &mut |part| {
                     if part.root == Root::NoCpu && part.length == 0 {
                         if part.from > next {
-                            take(next, part.from, ThreadActivity::Waits(kind));
+                            waits(next, part.from, take);
                         }
                         take(part.from, part.until, ThreadActivity::HasNoCpu);
                         next = part.until;
                     }
                 });
                 if until > next {
-                    take(next, until, ThreadActivity::Waits(kind));
+                    waits(next, until, take);
                 }
             }
             at = at.max(until);
@@ -86,10 +100,7 @@ fn outside_of_waits(
     until: u64,
     take: &mut impl FnMut(u64, u64, ThreadActivity),
 ) {
-    let mut at = from;
-    while at < until {
-        let (doing, next) = own.at(at);
-        let next = next.min(until);
+    own.each(from, until, &mut |at, next, doing| {
         let activity = match doing {
             Doing::HasNoCpu => ThreadActivity::HasNoCpu,
             Doing::NotKnown(true) => ThreadActivity::IsBlocked,
@@ -97,8 +108,7 @@ fn outside_of_waits(
             _ => ThreadActivity::Runs,
         };
         take(at, next, activity);
-        at = next;
-    }
+    });
 }
 
 /// The states of each thread.

@@ -128,6 +128,12 @@ pub mod kind {
         matches!(kind, SLEEP..=FILE_LOCK | SIGNAL..=OPERATIONS)
     }
 
+    /// Whether threads may wait on a CPU, as they try again for a time. In waits of other kinds, the kernel works for a thread that is on
+    /// a CPU.
+    pub const fn may_spin(kind: u32) -> bool {
+        has_holder(kind)
+    }
+
     /// Whether waits of this kind are for an object that has a holder.
     pub const fn has_holder(kind: u32) -> bool {
         matches!(kind, MUTEX | RW_LOCK | SPIN_LOCK | ONCE | GIL)
