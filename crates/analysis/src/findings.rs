@@ -398,7 +398,8 @@ pub(crate) fn findings(
             let estimated = loss.0 == Cause::CpuNone && !execution.knows_switches();
             let confidence = if estimated { Confidence::Medium } else { own.confidence };
             let pattern = match loss.0 {
-                Cause::CpuNone => *shortage_pattern.get_or_insert_with(|| pattern_of_shortage(facts)),
+                Cause::CpuNone => *shortage_pattern
+                    .get_or_insert_with(|| pattern_of_shortage(facts.execution, &facts.shortage)),
                 Cause::RuntimeFork if facts.short_regions.contains_key(&row.place) => {
                     Some(Pattern::ShortRegions)
                 }
@@ -427,7 +428,7 @@ pub(crate) fn findings(
 }
 
 /// The pattern of the lack of CPUs, if recorded and not due to other programs.
-fn pattern_of_shortage(Facts { execution, shortage, .. }: &Facts<'_>) -> Option<Pattern> {
+pub fn pattern_of_shortage(execution: &Execution, shortage: &CpuShortage) -> Option<Pattern> {
     if shortage.stopped_ns > (shortage.own_ns + shortage.waiting_ns) / 2 {
         return Some(Pattern::Stopped);
     }

@@ -63,7 +63,7 @@ pub use cpu_time::{
 };
 pub use efficiency::{Efficiency, efficiency, share};
 pub use entries::Entries;
-pub use findings::{Confidence, Finding, is_creation, is_outside_team};
+pub use findings::{Confidence, Finding, is_creation, is_outside_team, pattern_of_shortage};
 use findings::{Facts, creations, findings};
 pub use fine_nanos::FineNanos;
 pub use grain::Grain;

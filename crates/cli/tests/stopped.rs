@@ -44,7 +44,12 @@ fn wait_until_stopped(pid: Pid) {
 fn stopped(os_time: &str, options: &[&str]) -> (Value, u64) {
     let here = tempfile::tempdir().unwrap();
     let program = Compiler::Clang.build(here.path(), "stopped", "stopped.c", &["-pthread"]);
-    let mut command = record(here.path());
+    stopped_program(here.path(), &program, os_time, options)
+}
+
+/// The same of this program.
+fn stopped_program(here: &Path, program: &Path, os_time: &str, options: &[&str]) -> (Value, u64) {
+    let mut command = record(here);
     command
         .env("TASKSCOPE_OS_TIME", os_time)
         .args(["-q", "-o", "trace"])
@@ -52,7 +57,7 @@ fn stopped(os_time: &str, options: &[&str]) -> (Value, u64) {
         .arg("--")
         .arg(program);
     let mut child = command.args(["ready", "end"]).stdin(Stdio::null()).spawn().unwrap();
-    let pid = Pid::from_raw(line_of(&here.path().join("ready")).parse().unwrap());
+    let pid = Pid::from_raw(line_of(&here.join("ready")).parse().unwrap());
     let mut most = 0;
     for _ in 0..STOPS {
         let begin = Instant::now();
@@ -63,9 +68,9 @@ fn stopped(os_time: &str, options: &[&str]) -> (Value, u64) {
         most += begin.elapsed().as_nanos() as u64;
         std::thread::sleep(Duration::from_millis(60));
     }
-    std::fs::write(here.path().join("end"), "").unwrap();
+    std::fs::write(here.join("end"), "").unwrap();
     assert!(child.wait().unwrap().success());
-    (report(&here.path().join("trace")), most)
+    (report(&here.join("trace")), most)
 }
 
 fn check(os_time: &str) {
@@ -134,4 +139,29 @@ fn stops_are_time_without_a_cpu_in_profiles() {
         report["findings"].as_array().unwrap().iter().map(|finding| finding["text"].as_str().unwrap());
     let notes = run["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap());
     assert!(texts.chain(notes).any(|text| text.contains("stopped by signals")), "{report}");
+}
+
+/// The holder of a mutex did not work while it was stopped.
+#[test]
+fn stops_are_not_waits_for_the_stopped_thread_in_profiles() {
+    let here = tempfile::tempdir().unwrap();
+    let program = here.path().join("stopped_threads");
+    Compiler::Gcc.build_file(&program_source("stopped_threads.c"), &program, &["-g", "-O1", "-pthread"]);
+    let options = ["--threads", "--mode", "profile"];
+    let (report, _) = stopped_program(here.path(), &program, "auto", &options);
+    let process = &report["call_paths"]["processes"][0];
+    if process["no_cpu"] == "none" {
+        taskscope_prerequisite::skip("no source of times off the CPU here");
+        return;
+    }
+    let ns = process["stopped_ns"].as_str().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    let waits = report["thread_waits"].as_array().unwrap();
+    let mutex = waits.iter().find(|wait| wait["kind"] == "mutex").unwrap_or_else(|| panic!("{waits:?}"));
+    let parts = mutex["parts"].as_array().unwrap().iter();
+    let no_cpu: u64 =
+        parts.filter(|part| part["end"] == "no-cpu").map(|part| part["ns"].as_u64().unwrap()).sum();
+    assert!(ns > 0 && no_cpu > 0 && no_cpu <= ns, "{ns}: {mutex}");
+    let findings = report["findings"].as_array().unwrap();
+    let is_stop = |finding: &&Value| finding["text"].as_str().unwrap().contains("stopped by signals");
+    assert!(findings.iter().any(|finding| is_stop(&finding)), "{findings:?}");
 }

@@ -83,10 +83,7 @@ fn nap(run: &Run, watch: &mut StopWatch, length: Duration) {
     watch.nap_begins(length);
     run.no_cpu.expect(clock::now().saturating_add(length.as_nanos() as u64));
     run.housekeeping.nap(length);
-    let (stops, ns) = watch.nap_ends();
-    if ns > 0 {
-        run.was_stopped(stops, ns);
-    }
+    run.was_stopped(watch.nap_ends());
     run.no_cpu.expect(0);
 }
 

@@ -287,9 +287,14 @@ impl Run {
         })
     }
 
-    /// The process was stopped so many times, for so many nanoseconds in all.
-    pub fn was_stopped(&self, stops: u64, ns: u64) {
-        self.no_cpu.count_stops(stops, ns);
+    /// The process was stopped at these times.
+    pub fn was_stopped(&self, stops: &[[u64; 2]]) {
+        let ns = stops.iter().map(|[begin, end]| end.saturating_sub(*begin)).sum();
+        if ns == 0 {
+            return;
+        }
+        self.thread_waits.was_stopped(stops);
+        self.no_cpu.count_stops(stops.len() as u64, ns);
         for account in self.workers.accounts() {
             let read = || {
                 let times = (clock::now, teams::over_since);

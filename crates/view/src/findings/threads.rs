@@ -14,6 +14,7 @@ use super::paths::HotPath;
 use super::rows::{CpuTimes, Findings, Whose};
 use super::wait_rows::one;
 use crate::CallPaths;
+use crate::call_paths::profile_facts::stopped_text;
 use crate::format::{Unit, percent, time};
 use crate::named_finding::NamedFinding;
 use crate::profile_waits::sum;
@@ -26,7 +27,9 @@ use taskscope_cause::{Blamed, Cause, Pattern, Runtime};
 use taskscope_event::models::wait::kind;
 use taskscope_execution::State;
 use taskscope_profile::named::CallTree;
-use taskscope_profile::{Metric, NodeId, Process, Profile, WaitEnd, WaitMeaning, WaitPart, WaitRow, cpu_sum};
+use taskscope_profile::{
+    Metric, NodeId, Process, Profile, WaitEnd, WaitMeaning, WaitPart, WaitRow, cpu_sum, key,
+};
 
 /// Places that the evidence names.
 const MAX_PLACES: usize = 3;
@@ -108,6 +111,13 @@ fn cpu_findings(mut rows: Rows, tree: &CallTree, process: &Process) -> Findings 
     if let Some(row) = rows.plain((Cause::Wait, Blamed::Nobody), State::Idle, medium, (idle, 0)) {
         row.finding.pattern = Some(Pattern::NoWork);
     }
+    let stopped_ns = u128::from(process_number(process, key::STOPPED_NS)) * u128::from(cpus.millicpus) / 1000;
+    for row in rows.rows.iter_mut().filter(|row| row.finding.cause == Cause::CpuNone) {
+        let is_stopped = stopped_ns > u128::from(row.finding.ns / 2);
+        row.finding.pattern = is_stopped.then_some(Pattern::Stopped);
+    }
+    rows.stopped = stopped_text(std::slice::from_ref(process))
+        .map_or_else(String::new, |text| format!("; the process was {text}"));
     let found = rows.finish(cpus.threads_ns);
     let verdict = Some(cpus::verdict(cpus, &found));
     let (base_ns, cpu_time) = (cpus.capacity_ns, Some(cpus.clone()));
@@ -181,6 +191,8 @@ struct Row {
 struct Rows {
     /// Whether they are losses of CPUs, not shares of the threads' time.
     is_of_cpus: bool,
+    /// The stops of the process by signals in words; empty for none.
+    stopped: String,
     numbers: FxHashMap<(Cause, Blamed, String, String), usize>,
     rows: Vec<Row>,
 }
@@ -283,8 +295,8 @@ impl Rows {
 
     /// The findings, numbered; `threads_ns` is the life of all threads.
     fn finish(self, threads_ns: u64) -> Vec<NamedFinding> {
-        let Rows { is_of_cpus, mut rows, .. } = self;
-        rows.iter_mut().for_each(|row| row.finish(threads_ns, is_of_cpus));
+        let Rows { is_of_cpus, stopped, mut rows, .. } = self;
+        rows.iter_mut().for_each(|row| row.finish(threads_ns, is_of_cpus, &stopped));
         let found = rows.into_iter().map(|row| row.finding).filter(|finding| finding.ns > 0).collect();
         numbered(found, |_| Some(Runtime::Threads))
     }
@@ -316,7 +328,7 @@ impl Row {
     }
 
     /// Writes the sentence and the evidence.
-    fn finish(&mut self, all_ns: u64, is_of_cpus: bool) {
+    fn finish(&mut self, all_ns: u64, is_of_cpus: bool, stopped: &str) {
         let Row { finding, threads_ns, places, object, by, path } = self;
         finding.victims.add(finding.state, finding.ns);
         finding.judge_lock();
@@ -368,7 +380,7 @@ impl Row {
                 finding.path.clone_from(&path.steps);
                 path.after("threads run code of the program", path.base())
             }
-            (Cause::CpuNone, ..) if is_of_cpus => format!("threads had no CPU for {part}"),
+            (Cause::CpuNone, ..) if is_of_cpus => format!("threads had no CPU for {part}{stopped}"),
             (Cause::CpuNone, ..) => {
                 finding.path.clone_from(&path.steps);
                 path.after("threads could run and had no CPU", path.base())

@@ -42,15 +42,15 @@ impl StopWatch {
         }
     }
 
-    /// Ends the nap. Returns the number of stops in it, and their length in nanoseconds.
-    pub fn nap_ends(&mut self) -> (u64, u64) {
-        let Some(stops) = &mut self.stops else { return (0, 0) };
+    /// Ends the nap. Returns begin and end of each stop in it.
+    pub fn nap_ends(&mut self) -> &[[u64; 2]] {
         self.found.clear();
-        stops.nap_ends(&mut self.found);
+        if let Some(stops) = &mut self.stops {
+            stops.nap_ends(&mut self.found);
+        }
         if !self.found.is_empty() {
             self.last = Some(Instant::now());
         }
-        let ns = self.found.iter().map(|[start, end]| end.saturating_sub(*start)).sum();
-        (self.found.len() as u64, ns)
+        &self.found
     }
 }

@@ -65,6 +65,8 @@ pub struct Cpus {
     rounds: Vec<Round>,
     /// Time of threads that have ended since the last reading, as in a round.
     pending: FxHashMap<u32, (u64, u64)>,
+    /// Begin and end of the process's stops since the last reading.
+    stops: Vec<(u64, u64)>,
 }
 
 fn grow(spent: &mut FxHashMap<u32, (u64, u64)>, thread: u32, (ran, delay): (u64, u64)) {
@@ -96,6 +98,10 @@ fn put_back(
         let from =
             number.checked_sub(1).and_then(|before| rounds.get(before)).map_or(horizon, |round| round.until);
         let Some(round) = rounds.get_mut(number) else { break };
+        // A stopped thread is not runnable.
+        if round.stopped > 0 {
+            continue;
+        }
         let before = round.spent.get(&thread).map_or(0, |(ran, delay)| ran + delay);
         let part = rest.min(round.until.saturating_sub(from.max(born)).saturating_sub(before));
         if part > 0 {
@@ -106,7 +112,47 @@ fn put_back(
     (ran, own)
 }
 
+/// The rounds of the time from `from` to the end of a round with stops: those have rounds of their own, and what threads spent is in
+/// proportion to the lengths of the others.
+fn split_at_stops(round: Round, from: u64, stops: &[(u64, u64)]) -> Vec<Round> {
+    let mut parts = Vec::new();
+    let mut at = from;
+    for (begin, end) in stops {
+        let (begin, end) = ((*begin).clamp(at, round.until), (*end).clamp(at, round.until));
+        if begin < end {
+            parts.extend((begin > at).then_some((at, begin, 0)));
+            parts.push((begin, end, end - begin));
+            at = end;
+        }
+    }
+    parts.extend((round.until > at).then_some((at, round.until, 0)));
+    let running: u64 =
+        parts.iter().filter(|(.., stopped)| *stopped == 0).map(|(from, until, _)| until - from).sum();
+    let mut rounds = Vec::with_capacity(parts.len());
+    let (mut seen, mut given) = (0, FxHashMap::<u32, (u64, u64)>::default());
+    for (from, until, stopped) in parts {
+        let mut spent = FxHashMap::default();
+        if stopped == 0 {
+            seen += until - from;
+            let share = |ns: u64| (u128::from(ns) * u128::from(seen) / u128::from(running)) as u64;
+            for (thread, (ran, delay)) in &round.spent {
+                let given = given.entry(*thread).or_default();
+                let now = (share(*ran), share(*delay));
+                spent.insert(*thread, (now.0 - given.0, now.1 - given.1));
+                *given = now;
+            }
+        }
+        rounds.push(Round { until, spent, stopped });
+    }
+    rounds
+}
+
 impl Cpus {
+    /// The process was stopped from then until then.
+    pub fn was_stopped(&mut self, stop: (u64, u64)) {
+        self.stops.push(stop);
+    }
+
     /// A thread begins, with the kernel's sums by then.
     pub fn begin_thread(&mut self, thread: u32, at: u64, last: ThreadSums) {
         if self.horizon == 0 {
@@ -189,7 +235,7 @@ impl Cpus {
         if at <= last {
             return;
         }
-        let mut round = Round { until: at, spent: core::mem::take(&mut self.pending) };
+        let mut round = Round { until: at, spent: core::mem::take(&mut self.pending), stopped: 0 };
         for (thread, sums) in now {
             let Some(life) = self.lives.iter_mut().find(|life| life.thread == *thread) else { continue };
             let (ran, delay) = growth(*sums, life.last);
@@ -199,12 +245,13 @@ impl Cpus {
             let is_quiet = (ran + delay) * QUIET_PARTS < at - last && life.from <= last && !has_wait(*thread);
             life.quiet_since = is_quiet.then(|| life.quiet_since.unwrap_or(last));
         }
-        self.rounds.push(round);
+        self.rounds.extend(split_at_stops(round, last, &core::mem::take(&mut self.stops)));
         if self.rounds.len() > MAX_ROUNDS {
             let mut rounds = core::mem::take(&mut self.rounds).into_iter();
             while let Some(mut first) = rounds.next() {
                 if let Some(second) = rounds.next() {
                     first.until = second.until;
+                    first.stopped += second.stopped;
                     second.spent.into_iter().for_each(|(thread, more)| grow(&mut first.spent, thread, more));
                 }
                 self.rounds.push(first);
@@ -391,6 +438,43 @@ mod tests {
         divided(&mut cpus, 300);
         let CpuSums { used, no_cpu_threads, blocked_threads, .. } = cpus.sums;
         assert_eq!([used, no_cpu_threads, blocked_threads].map(ms), [360.0, 190.0, 0.0]);
+    }
+
+    /// A server's thread waits for requests nearly all the time, and the kernel sends its answers in calls that wait.
+    #[test]
+    fn time_on_a_cpu_in_calls_is_used() {
+        let mut cpus = cpus(1);
+        cpus.add(0, (0, 390 * MS), Doing::Listens);
+        cpus.read(400 * MS, &[(0, sums(120, 20))], |_| true);
+        let charges = divided(&mut cpus, 400);
+        let CpuSums { used, no_cpu, .. } = cpus.sums;
+        assert_eq!([used, no_cpu].map(ms), [120.0, 20.0]);
+        adds_up(&cpus, &charges);
+    }
+
+    /// Thread 0 runs until 200 ms, and from 500 ms on; thread 1 is in a call that is not recorded.
+    #[test]
+    fn stopped_threads_have_no_cpu() {
+        let mut cpus = cpus(2);
+        cpus.was_stopped((200 * MS, 500 * MS));
+        cpus.read(600 * MS, &[(0, sums(300, 0)), (1, sums(0, 0))], |_| false);
+        assert_eq!(cpus.rounds.iter().map(|round| round.until / MS).collect::<Vec<_>>(), [200, 500, 600]);
+        divided(&mut cpus, 600);
+        let CpuSums { used, no_cpu, no_cpu_threads, blocked_threads, .. } = cpus.sums;
+        assert_eq!([used, no_cpu, no_cpu_threads, blocked_threads].map(ms), [300.0, 600.0, 600.0, 300.0]);
+        adds_up(&cpus, &[]);
+    }
+
+    /// A wait for a thread that was stopped meanwhile.
+    #[test]
+    fn waits_for_stopped_threads_are_the_systems() {
+        let mut cpus = cpus(2);
+        cpus.was_stopped((200 * MS, 500 * MS));
+        cpus.add(1, (0, 600 * MS), Doing::Wants(7, true));
+        cpus.read(600 * MS, &[(0, sums(300, 0)), (1, sums(0, 0))], |thread| thread == 1);
+        let charges = divided(&mut cpus, 600);
+        assert_eq!((charges[0].1, ms(cpus.sums.used), ms(cpus.sums.no_cpu)), (300.0, 300.0, 600.0));
+        adds_up(&cpus, &charges);
     }
 
     /// Signals of samples wake thread 1 in its wait, and it has no CPU at once.

@@ -30,6 +30,8 @@ const MAX_HOLDS: usize = 256;
 const MAX_WAKES: usize = 4096;
 /// Threads that have ended, whose history is kept for those that join them later, or wait for locks that they hold.
 const MAX_ENDED: usize = 256;
+/// Stops of the process, the newest: of longer waits, only these are known.
+const MAX_STOPS: usize = 4096;
 
 /// A kind and an identity.
 type ObjectKey = (u32, u64);
@@ -135,6 +137,8 @@ pub struct Fold {
     /// Life of the threads that have ended.
     ended_ns: u64,
     scratch: Vec<Part>,
+    /// Begin and end of the stops of the process, by time.
+    stops: VecDeque<(u64, u64)>,
 }
 
 /// Whether waits for an object may be recorded after the wakes that ended them.
@@ -171,6 +175,15 @@ impl Fold {
                 self.by_pointer.insert(pointer, thread);
             }
         }
+    }
+
+    /// The process was stopped from then until then, after the stops before.
+    pub fn was_stopped(&mut self, stop: (u64, u64)) {
+        if self.stops.len() >= MAX_STOPS {
+            self.stops.pop_front();
+        }
+        self.stops.push_back(stop);
+        self.cpus.was_stopped(stop);
     }
 
     fn object(&mut self, of: ObjectKey) -> Option<&mut Object> {
@@ -306,9 +319,23 @@ impl Fold {
     fn parts(&self, wait: &Wait, holds: &[Hold], to: &mut Vec<Part>) {
         let ((from, until), of) = (wait.time, wait.of.0);
         let mut end = |blame: Blame, from: u64, until: u64| {
-            if until > from {
-                to.push(Part { from, until, blame });
+            // A thread that ran, or was about to, had no CPU in a stop. Sleep and requests do not end earlier without it.
+            let may_run = matches!(blame.end, WaitEnd::Ran | WaitEnd::Handover);
+            let first = self.stops.partition_point(|stop| stop.1 <= from);
+            let stops = self.stops.range(first..).take_while(|stop| may_run && stop.0 < until);
+            let mut at = from;
+            let mut push = |from: u64, until: u64, blame: Blame| {
+                if until > from {
+                    to.push(Part { from, until, blame });
+                }
+            };
+            for (begin, end) in stops {
+                let (begin, end) = ((*begin).max(at), (*end).min(until));
+                push(at, begin, blame);
+                push(begin, end, Blame { end: WaitEnd::NoCpu, ..blame });
+                at = at.max(end);
             }
+            push(at, until, blame);
         };
         if kind::has_holder(of) {
             let mut at = from;

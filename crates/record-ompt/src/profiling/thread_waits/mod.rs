@@ -87,6 +87,14 @@ impl ThreadWaits {
         self.millicpus.store(millicpus, Relaxed);
     }
 
+    /// The process was stopped at these times, after those before.
+    pub fn was_stopped(&self, stops: &[[u64; 2]]) {
+        if self.is_used() {
+            let mut fold = lock(&self.fold);
+            stops.iter().for_each(|[begin, end]| fold.was_stopped((*begin, *end)));
+        }
+    }
+
     /// Takes the events until a moment ago, or until an announced wake without its event; at time `now`.
     pub fn round(&self, now: u64) {
         self.take_until(self.known_until(now), false);

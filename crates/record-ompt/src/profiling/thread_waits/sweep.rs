@@ -34,6 +34,8 @@ pub struct Piece {
 pub struct Round {
     pub until: u64,
     pub spent: FxHashMap<u32, (u64, u64)>,
+    /// Nanoseconds of it in which the process was stopped: its threads had no CPU.
+    pub stopped: u64,
 }
 
 /// CPU-nanoseconds so far, by the party they were lost to; `_threads` are nanoseconds of threads.
@@ -75,6 +77,8 @@ struct RoundShares {
     late: f64,
     /// Nanoseconds without a CPU in other waits: their requests had come.
     in_waits: f64,
+    /// Nanoseconds on a CPU in calls that wait, in which the kernel works for the threads.
+    ran_in_waits: f64,
 }
 
 impl Shares {
@@ -201,19 +205,25 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// Divides a round, and adds the times of threads to the sums.
-    fn shares(&self, number: usize, round: &Round, sums: &mut CpuSums) -> RoundShares {
+    /// Divides a round of this length, and adds the times of threads to the sums.
+    fn shares(&self, number: usize, (round, length): (&Round, u64), sums: &mut CpuSums) -> RoundShares {
         let mut shares = RoundShares::default();
+        let stopped = (round.stopped as f64 / (length as f64).max(1.0)).min(1.0);
         let (mut all, mut without, mut rest) = (0.0, 0.0, 0.0);
         for (thread, times) in self.outside.get(number).into_iter().flatten() {
             let (ran, delay) = round.spent.get(thread).copied().unwrap_or_default();
             let outside = times.outside.max(1.0);
-            let ran = (ran as f64).min(outside);
-            let no_cpu = (delay as f64).min(outside - ran);
-            let in_waits = (delay as f64 - no_cpu).min(times.ended.max(0.0));
+            let stopped = outside * stopped;
+            let all_ran = ran as f64;
+            let ran = all_ran.min(outside - stopped);
+            let ran_in_waits = (all_ran - ran).min(times.ended.max(0.0));
+            let delayed = (delay as f64).min(outside - stopped - ran);
+            let no_cpu = stopped + delayed;
+            let in_waits = (delay as f64 - delayed).min((times.ended - ran_in_waits).max(0.0));
             all += ran + no_cpu;
             without += no_cpu;
             rest += in_waits;
+            shares.ran_in_waits += ran_in_waits;
             sums.no_cpu_threads += no_cpu + in_waits;
             sums.blocked_threads += outside - ran - no_cpu;
             let of = Shares {
@@ -238,14 +248,17 @@ impl<'a> Sweep<'a> {
         let mut next = 0;
         self.rows.push((at, columns));
         for (number, round) in self.rounds.iter().enumerate() {
-            let RoundShares { of: shares, system, late, in_waits } = self.shares(number, round, sums);
+            let length = round.until.saturating_sub(at);
+            let RoundShares { of: shares, system, late, in_waits, ran_in_waits } =
+                self.shares(number, (round, length), sums);
             for (thread, times) in self.outside.get(number).into_iter().flatten() {
                 let Shares { ran, no_cpu, .. } = shares.get(thread).copied().unwrap_or_default();
                 *self.active.entry(*thread).or_default() += (ran + no_cpu) * times.outside.max(0.0);
             }
             let of = |thread: u32| shares.get(&thread).copied().unwrap_or_default();
-            let no_cpu = in_waits / (round.until.saturating_sub(at) as f64).max(1.0);
-            let mut now = Shares { no_cpu, ..Shares::default() };
+            let per_time = (length as f64).max(1.0);
+            let mut now =
+                Shares { ran: ran_in_waits / per_time, no_cpu: in_waits / per_time, ..Shares::default() };
             outside.iter().for_each(|(thread, count)| now.add(of(*thread), *count));
             let end = round.until;
             loop {

@@ -283,3 +283,31 @@ fn threads_that_end_are_forgotten_in_the_end() {
     let (rows, lived, _) = fold.rows_at(1_000_000);
     assert_eq!((rows.rows.len(), lived), (1, 80_000));
 }
+
+/// The process is stopped from 120 to 180: the holder had no CPU then, and a thread that sleeps is asleep.
+#[test]
+fn a_stop_of_the_process_is_no_work_of_the_holder() {
+    let mut fold = Fold::default();
+    fold.was_stopped((20, 40));
+    fold.was_stopped((120, 180));
+    let events = [
+        (1, 100, begins(MUTEX, LOCK, 7)),
+        (0, 200, hands_over(LOCK, 1)),
+        (1, 210, ENDS),
+        (0, 400, slept(5, 110, 390)),
+    ];
+    events.into_iter().for_each(|(thread, at, event)| fold.take(thread, at, event));
+    let (rows, ..) = fold.rows_at(500);
+    let mut parts: Vec<(u64, WaitEnd, u64)> = Vec::new();
+    for ((_, _, call), row) in &rows.rows {
+        parts.extend(row.parts.iter().map(|(blame, number)| (call.site, blame.end, rows.sum(*number).ns)));
+    }
+    parts.sort_unstable();
+    let expected = [
+        (5, WaitEnd::Slept, 280),
+        (7, WaitEnd::Ran, 40),
+        (7, WaitEnd::NoCpu, 60),
+        (7, WaitEnd::Handover, 10),
+    ];
+    assert_eq!(parts, expected);
+}
