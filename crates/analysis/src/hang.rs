@@ -4,7 +4,8 @@
 //!
 //! - **Deadlock**: a set of open waits in which each needs another thread of the set, or a thread that is gone. Such waits
 //!   are never over. For a lock the holder is needed, for a barrier each member of the team that has not come, for a taskwait
-//!   each child that has not ended, for a call of MPI the ranks that have to call it too.
+//!   each child that has not ended, for a call of MPI the ranks that have to call it too. Locks of threads count as those of a
+//!   runtime ([`thread_locks`]).
 //! - **Silence**: the process did not end properly, and for a long time before its end no thread recorded anything or worked:
 //!   each one waited, was idle, or slept in the kernel without using its CPU. Long is relative to the run, and to the waits
 //!   before.
@@ -19,6 +20,7 @@ mod ranks;
 mod stuck;
 #[cfg(test)]
 mod tests;
+mod thread_locks;
 
 use ends::Ends;
 pub use facts::{Hang, LastSeen, Needed, OpenWait};

@@ -94,16 +94,59 @@ fn a_hang_has_its_waits_until_the_end_and_their_needs() {
     }
 }
 
+/// Two threads without a runtime each hold a mutex, and wait for the other's.
+#[test]
+fn mutexes_of_threads_in_a_circle_are_a_deadlock() {
+    let here = tempfile::tempdir().unwrap();
+    let source = program_source("thread_hang.c");
+    let program = here.path().join("thread_hang");
+    Compiler::Gcc.build_file(&source, &program, &["-g", "-O1", "-fno-inline", "-pthread"]);
+    let line_of = |comment: &str| {
+        let text = std::fs::read_to_string(&source).unwrap();
+        text.lines().position(|line| line.contains(&format!("/* {comment} */"))).unwrap() + 1
+    };
+    let mut command = record(here.path());
+    command.args(["--threads", "-o", "out", "--"]).arg(&program);
+    end_when_hung(command, &here.path().join("out"), 2);
+    let report = report(&here.path().join("out"));
+    let hang = hang(&report).unwrap_or_else(|| panic!("no hang: {}", report["findings"]));
+    assert_eq!((&hang["deadlock"], &hang["circle"]), (&true.into(), &2.into()), "{hang}");
+    let waits = list(hang, "waits");
+    assert_eq!(waits.len(), 2, "{hang}");
+    for (row, wait) in waits.iter().enumerate() {
+        let [held, awaited] = match wait["object"].as_str().unwrap() {
+            "mutex journal" => ["holds journal", "waits for journal"],
+            "mutex accounts" => ["holds accounts", "waits for accounts"],
+            other => panic!("{other}: {hang}"),
+        }
+        .map(|comment| format!("thread_hang.c:{}]", line_of(comment)));
+        let needed = &list(wait, "needs")[0];
+        assert!(wait["where"].as_str().unwrap().ends_with(&awaited), "{awaited}: {hang}");
+        assert!(needed["where"].as_str().unwrap().ends_with(&held), "{held}: {hang}");
+        assert_eq!(needed["tid"], waits[1 - row]["tid"], "{hang}");
+    }
+    let finding = &report["findings"][0];
+    assert_eq!(finding["confidence"], "high", "{finding}");
+    assert!(finding["try"].as_str().unwrap().starts_with("Take these locks in one order"), "{finding}");
+    let again = |finding: &&Value| finding["text"].as_str().unwrap().contains("wait for a mutex");
+    assert_eq!(list(&report, "findings").iter().filter(again).count(), 0, "{}", report["findings"]);
+}
+
 /// Records a program of this mode, and ends it as soon as its trace has a hang; returns the length of the trace then.
 fn end_when_it_hangs(here: &Path, program: &Path, mode: &str, waits: usize) -> u64 {
     let mut command = record(here);
-    command.args(["-o", mode, "--"]).arg(program).args([mode, "600000"]).process_group(0);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let lived = length_of_hang(&here.join(mode), waits);
+    command.args(["-o", mode, "--"]).arg(program).args([mode, "600000"]);
+    end_when_hung(command, &here.join(mode), waits)
+}
+
+/// Runs a recording, and ends it as soon as its trace has a hang of so many waits.
+fn end_when_hung(mut command: std::process::Command, trace: &Path, waits: usize) -> u64 {
+    let mut child = command.process_group(0).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let lived = length_of_hang(trace, waits);
     // It is passed on to the program.
     nix::sys::signal::kill(process(&child), nix::sys::signal::Signal::SIGTERM).unwrap();
     let status = child.wait().unwrap();
-    assert_eq!(status.signal(), Some(nix::libc::SIGTERM), "{mode}");
+    assert_eq!(status.signal(), Some(nix::libc::SIGTERM), "{}", trace.display());
     lived
 }
 

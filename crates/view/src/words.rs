@@ -96,11 +96,16 @@ pub(crate) fn findings_of_events(
     }
     name_waits(&mut merged);
     let mut merged = numbered(merged, |cause| crate::runtime::adviser(session, cause));
-    for finding in merged.iter_mut().filter(|finding| finding.hang.is_some()) {
+    advise_on_hangs(session, analysis, &mut merged);
+    merged
+}
+
+/// Replaces the remedies of hangs by the first advice on each.
+pub(crate) fn advise_on_hangs(session: &Session, analysis: &Analysis, findings: &mut [NamedFinding]) {
+    for finding in findings.iter_mut().filter(|finding| finding.hang.is_some()) {
         let advice = hang_words(session, analysis, finding).and_then(|hang| hang.advice().into_iter().next());
         finding.remedy = advice.unwrap_or_else(|| std::mem::take(&mut finding.remedy));
     }
-    merged
 }
 
 /// Orders findings, and gives them numbers, remedies in the words of a runtime, and the evidence that their numbers are.

@@ -1,6 +1,7 @@
 //! The sections of all threads at the end of the trace.
 
 use super::facts::{Hang, LastSeen, Needed, OpenWait};
+use super::thread_locks::open_waits;
 use crate::by_state::ByState;
 use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_execution::{Execution, Group, ProcessIndex, Span, State, Thread, ThreadIndex, ThreadKind};
@@ -60,11 +61,13 @@ impl<'e> Ends<'e> {
         };
         let thread_ends: Vec<Option<End>> = execution.threads.iter().map(end_of).collect();
         let waits_at_end = |end: &End| !end.gone && is_wait(end.span.section.state);
-        if !thread_ends.iter().flatten().any(waits_at_end) {
+        let waits_for_lock = open_waits(execution).next().is_some();
+        if !waits_for_lock && !thread_ends.iter().flatten().any(waits_at_end) {
             return None;
         }
         let mut ends = Ends { execution, thread_ends, waits: FxHashMap::default(), proper };
         ends.find_waits();
+        ends.find_waits_for_locks();
         Some(ends)
     }
 

@@ -1,6 +1,7 @@
 //! The needs of open waits: holders of locks, members of teams, tasks; ranks are in [`super::ranks`].
 
 use super::ends::{End, Ends, is_wait};
+use super::thread_locks::{open_wait, open_waits};
 use super::{Needed, OpenWait};
 use rustc_hash::{FxHashMap, FxHashSet};
 use taskscope_execution::messages::OpenCalls;
@@ -61,6 +62,16 @@ impl Ends<'_> {
                 continue;
             }
             self.waits.insert(thread, OpenWait { thread, span, function, needs, any });
+        }
+    }
+
+    /// Adds the waits of threads for locks.
+    pub fn find_waits_for_locks(&mut self) {
+        for wait in open_waits(self.execution) {
+            let is_alive = self.end(wait.thread).is_some_and(|end| !end.gone);
+            if is_alive && !self.waits.contains_key(&wait.thread) {
+                self.waits.insert(wait.thread, open_wait(self.execution, wait));
+            }
         }
     }
 

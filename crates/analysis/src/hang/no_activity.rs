@@ -38,7 +38,9 @@ impl Ends<'_> {
             let waits = self.waits.contains_key(&thread) && state != State::TargetWait;
             waits || is_idle(state) || state == State::JoinBarrier || slept(thread)
         };
+        // Threads without a runtime may wait for any time, as those of a server do.
         let waiting: Vec<&OpenWait> = alive()
+            .filter(|(_, end)| is_wait(end.span.section.state))
             .filter_map(|(thread, _)| self.waits.get(&thread))
             .filter(|wait| self.is_longest(wait))
             .collect();

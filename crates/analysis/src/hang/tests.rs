@@ -162,6 +162,55 @@ fn a_process_that_ended_properly_hung_only_in_a_circle_of_locks() {
     assert_eq!(threads(&run.hangs(3 * S, &[])[0]), [0]);
 }
 
+/// Threads without a runtime: thread 0 holds lock 0, thread 1 lock 1; each waits for the other's lock, and thread 2 for lock 0.
+fn waits_of_threads(is_circle: bool, end: u64) -> Vec<Hang> {
+    use taskscope_event::models::wait::kind;
+    use taskscope_execution::ThreadWaitChange::{Begins, FoundHeld, Starts};
+    let mut builder = ExecutionBuilder::new();
+    let process = builder.add_process("host", 1);
+    for object in (0..2).map(ObjectIndex) {
+        builder.define(Definition::Object { object, process, id: object.0.into(), kind: kind::MUTEX });
+    }
+    for row in 0..3_u32 {
+        let thread = builder.add_thread(process, row.into());
+        let pointer = 100 + u64::from(row);
+        let starts = Starts { handle: pointer, pointer, site: SiteIndex::NONE };
+        builder.event(thread, 1);
+        builder.change(thread, 1, Change::Becomes(Section::of(State::Unknown)));
+        builder.change(thread, 1, Change::ThreadWait(starts));
+    }
+    for (row, at, object, holder) in [(0, 20, 1, 101), (1, 30, 0, 100), (2, 25, 0, 100)] {
+        if row == 0 && !is_circle {
+            continue;
+        }
+        let (thread, site) = (ThreadIndex(row), SiteIndex(row));
+        builder.event(thread, at);
+        let changes =
+            [Begins { object: ObjectIndex(object), site }, FoundHeld { holder, site: SiteIndex(7) }];
+        changes.into_iter().for_each(|change| builder.change(thread, at, Change::ThreadWait(change)));
+    }
+    (0..3).for_each(|row| builder.lives_at(ThreadIndex(row), end));
+    hangs(&builder.finish())
+}
+
+#[test]
+fn locks_of_threads_in_a_circle_are_a_deadlock() {
+    let hangs = waits_of_threads(true, S);
+    assert_eq!(hangs.len(), 1);
+    assert_eq!((hangs[0].is_deadlock, hangs[0].circle, threads(&hangs[0])), (true, 2, vec![1, 0, 2]));
+    let held = Needed::Holder { thread: ThreadIndex(0), since: 30, site: SiteIndex(7) };
+    assert_eq!(hangs[0].waits[0].needs, [held]);
+    assert_eq!(hangs[0].waits[2].span.section.place, Place::site(SiteIndex(2)));
+    // A moment later it may be over.
+    assert_eq!(waits_of_threads(true, 50), []);
+}
+
+/// However long the wait for a lock is, its holder may release it.
+#[test]
+fn a_lock_of_a_thread_whose_holder_does_not_wait_is_no_hang() {
+    assert_eq!(waits_of_threads(false, 20 * S), []);
+}
+
 /// A job with one thread per rank, all members of communicator 7.
 struct Job(ExecutionBuilder, u32);
 

@@ -6,14 +6,15 @@ use super::paths::HotPath;
 use super::rows::{CpuTimes, Findings, Whose};
 use super::wait_rows::{WaitRows, is_not_known};
 use crate::CallPaths;
-use crate::named_finding::NamedFinding;
+use crate::hang::HangWords;
+use crate::named_finding::{NamedFinding, WaitsOf};
 use crate::verdict::SMALL_LOSS;
-use crate::words::numbered;
+use crate::words::{advise_on_hangs, numbered};
 use taskscope_analysis::call_paths::TaskContext;
 use taskscope_analysis::call_views::{Column, own};
-use taskscope_analysis::{Analysis, Confidence, CpuTime, cpu_time};
+use taskscope_analysis::{Analysis, Confidence, CpuTime, cpu_time, pattern_of_shortage};
 use taskscope_cause::{Blamed, Cause, Pattern, Runtime};
-use taskscope_execution::ThreadIndex;
+use taskscope_execution::{SiteIndex, State, ThreadIndex};
 use taskscope_profile::NodeId;
 use taskscope_session::Session;
 
@@ -35,15 +36,51 @@ pub(super) fn findings(session: &Session, analysis: &Analysis) -> Option<Finding
         rows.add(loss.to, (loss.ns, loss.threads_ns));
     }
     let mut found = rows.finish(analysis, (cpus.threads_ns, Whose::Threads));
-    for finding in found.iter_mut().filter(|finding| finding.blamed == Blamed::Serial) {
-        name_alone(finding, session, &cpus);
+    name_hangs(&mut found, session, analysis);
+    for finding in &mut found {
+        match (finding.cause, finding.blamed) {
+            (_, Blamed::Serial) => name_alone(finding, session, &cpus),
+            (Cause::CpuNone, _) => finding.pattern = pattern_of_shortage(execution, &analysis.shortage),
+            _ => {}
+        }
     }
-    found.retain(|finding| finding.ns > 0);
-    let rows = numbered(found, |_| Some(Runtime::Threads));
+    found.retain(|finding| finding.ns > 0 || finding.hang.is_some());
+    let mut rows = numbered(found, |_| Some(Runtime::Threads));
+    advise_on_hangs(session, analysis, &mut rows);
     let CpuTime { millicpus, capacity_ns, used_ns, threads_ns, .. } = cpus;
     let cpu_time = CpuTimes { millicpus, capacity_ns, used_ns, threads_ns };
     let verdict = Some(verdict(&cpu_time, &rows));
     Some(Findings { rows, base_ns: capacity_ns, whose: Whose::Cpus, verdict, cpu_time: Some(cpu_time) })
+}
+
+/// Makes each hang a finding, which has the losses of its waits: no thread can end them.
+fn name_hangs(found: &mut Vec<NamedFinding>, session: &Session, analysis: &Analysis) {
+    for (row, hang) in analysis.hangs.iter().enumerate() {
+        let sites: Vec<SiteIndex> =
+            hang.waits.iter().map(|wait| session.places.site_of(wait.span.section.place)).collect();
+        let is_of_hang =
+            |waits: &WaitsOf| matches!(waits, WaitsOf::In(site) if site.is_some() && sites.contains(site));
+        let is_lost_in_it = |finding: &NamedFinding| {
+            (finding.cause, finding.pattern) == (Cause::Blocked, None)
+                && !finding.waits.is_empty()
+                && finding.waits.iter().all(is_of_hang)
+        };
+        let confidence = if hang.is_deadlock { Confidence::High } else { Confidence::Medium };
+        let what = (State::LockWait, String::new());
+        let mut own = NamedFinding::new((Cause::Lock, Blamed::Nobody), what, 0, confidence);
+        (own.pattern, own.hang) = (Some(Pattern::Hung), Some(row));
+        own.text = HangWords::of(session, hang).facts().sentence();
+        found.retain_mut(|finding| {
+            let is_lost = is_lost_in_it(finding);
+            if is_lost {
+                own.ns += finding.ns;
+                own.victims.add(State::LockWait, finding.ns);
+                own.waits.append(&mut finding.waits);
+            }
+            !is_lost
+        });
+        found.push(own);
+    }
 }
 
 /// Names the code that ran while too few other threads had work.
@@ -139,7 +176,10 @@ pub(super) fn verdict(cpus: &CpuTimes, findings: &[NamedFinding]) -> String {
         text += &not_known;
     }
     // What the system takes is not in the program's hands.
-    let is_of_system = |finding: &&NamedFinding| finding.cause.is_in(Cause::Cpu) && finding.pattern.is_none();
+    let is_of_system = |finding: &&NamedFinding| {
+        let is_own = finding.pattern == Some(Pattern::Bound);
+        finding.cause.is_in(Cause::Cpu) && !is_own
+    };
     let taken = |loss: &NamedFinding| format!("; {} were lost as {}", cpu_count(loss.ns), loss.text);
     match largest {
         Some(loss) if is_of_system(&loss) => {
