@@ -235,6 +235,42 @@ pub fn is_of_parent() -> bool {
     unsafe { PROCESS.load(Acquire).as_ref() }.is_some_and(|process| process.os_pid != own_pid())
 }
 
+/// The process if it records itself; a forked child does not start its recording for that.
+fn own() -> Option<&'static Process> {
+    // SAFETY: as in `current`.
+    unsafe { PROCESS.load(Acquire).as_ref() }.filter(|process| process.os_pid == own_pid())
+}
+
+/// Gives the directory of this process, with its files, to a user whose rights the program is about to take, so that it can create and
+/// replace files there. Without the right to do so nothing changes, nor if other processes have files there, as their profiles.
+pub fn give_files_to(user: u32) {
+    if let Some(process) = own().filter(|_| keeps_streams()) {
+        give_to(&process.directory, user);
+    }
+}
+
+/// Gives a directory to a user, after what is in it: until then no other user changes it. Links are not followed.
+fn give_to(directory: &Path, user: u32) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(of) if of.is_dir() => give_to(&entry.path(), user),
+            _ => drop(std::os::unix::fs::lchown(entry.path(), Some(user), None)),
+        }
+    }
+    let _ = std::os::unix::fs::lchown(directory, Some(user), None);
+}
+
+/// The directory of this process's files, if the rights of the process do not allow it to create files there.
+pub fn closed_directory() -> Option<&'static Path> {
+    let directory = own()?.directory.as_path();
+    let path = std::ffi::CString::new(directory.as_os_str().as_encoded_bytes()).ok()?;
+    // SAFETY: `path` is NUL-terminated.
+    let closed = unsafe {
+        libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::W_OK | libc::X_OK, libc::AT_EACCESS) != 0
+    };
+    closed.then_some(directory)
+}
+
 /// Prevents a forked child from starting its own recording.
 pub fn decline_in_child() {
     // SAFETY: as in `current`.
@@ -572,4 +608,28 @@ pub fn host_name() -> String {
 /// A panic while the lock was held cannot have left these lists half changed.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{MetadataExt, symlink};
+
+    #[test]
+    fn files_are_given_to_a_user_and_those_behind_links_are_not() {
+        let here = tempfile::tempdir().unwrap();
+        let own = here.path().join("proc.1");
+        std::fs::create_dir_all(own.join("thread.1")).unwrap();
+        let (outside, inside, link) =
+            (here.path().join("outside"), own.join("thread.1/stream.obs"), own.join("link"));
+        [&outside, &inside].into_iter().for_each(|file| std::fs::write(file, "").unwrap());
+        symlink(&outside, &link).unwrap();
+        let user = |path: &PathBuf| path.symlink_metadata().unwrap().uid();
+        let before = user(&outside);
+        give_to(&own, 65534);
+        // Without the right to do so nothing changes.
+        let now = if before == 0 { 65534 } else { before };
+        assert_eq!([&own, &own.join("thread.1"), &inside, &link].map(user), [now; 4]);
+        assert_eq!(user(&outside), before);
+    }
 }

@@ -14,6 +14,7 @@
 //! - `pthread_create`, `thrd_create`, `fork`, `system`, `popen`, `posix_spawn`, `posix_spawnp`: if they fail because of a
 //!   limit of threads, the recorder's own threads end, and the call is repeated;
 //! - `_exit`, `_Exit`: a profile is complete then, too;
+//! - `setuid` and its kin: a program that gives up its rights has the recorder's files belong to its new user, for those of later threads;
 //! - `prctl`, `syscall`: before a filter that may end the process for calls of the recorder's, the recording ends ([`filters`]).
 //!
 //! Without preloading none of these is found. Every function passes its arguments to the C library's own, and
@@ -29,7 +30,7 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 
 use libc::{fd_set, nfds_t, pollfd, siginfo_t, sigset_t, timespec, timeval};
-use taskscope_record::{clock, fork_gate, own_threads};
+use taskscope_record::{clock, fork_gate, own_threads, process};
 
 use super::blocking::{self, Blocking, Queue};
 use super::host::host;
@@ -122,7 +123,7 @@ next_functions! {
     ppoll pselect epoll_pwait __ppoll_chk epoll_pwait2 sigsuspend sigwait sigwaitinfo sigtimedwait signal
     bsd_signal ssignal sysv_signal __sysv_signal sigaction sigaltstack pthread_create thrd_create dlopen dlsym _exit _Exit
     sigprocmask pthread_sigmask signalfd setsockopt read __read_chk readv accept accept4 connect recvmmsg sendmmsg __recv_chk __recvfrom_chk syscall
-    fork system popen posix_spawn posix_spawnp prctl
+    fork system popen posix_spawn posix_spawnp prctl setuid seteuid setreuid setresuid
 }
 
 /// The C library's `dlsym`.
@@ -551,6 +552,51 @@ unsafe extern "C" fn prctl(option: c_int, a: usize, b: usize, c: usize, d: usize
     // SAFETY: the C library's function takes its arguments in the positions of this type; they are the
     // caller's.
     unsafe { core::mem::transmute::<usize, Function>(next::prctl.address())(option, a, b, c, d) }
+}
+
+/// `fn name(arguments), user;`: the C library's functions that make `user` the effective user of the process.
+macro_rules! changes_of_user {
+    ($( fn $name:ident($($arg:ident),*), $user:ident; )*) => { $(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name($($arg: libc::uid_t),*) -> c_int {
+            type Function = unsafe extern "C" fn($(changes_of_user!(@uid $arg)),*) -> c_int;
+            // -1 keeps the user. SAFETY: no preconditions.
+            let changes = $user != libc::uid_t::MAX && $user != unsafe { libc::geteuid() };
+            if changes {
+                process::give_files_to($user);
+            }
+            // SAFETY: the C library's function of this name has this type; the arguments are the caller's.
+            let result = unsafe { core::mem::transmute::<usize, Function>(next::$name.address())($($arg),*) };
+            if changes && result == 0 {
+                report_lacking_rights($user);
+            }
+            result
+        }
+    )* };
+    (@uid $arg:ident) => { libc::uid_t };
+}
+
+changes_of_user! {
+    fn setuid(user), user;
+    fn seteuid(user), user;
+    fn setreuid(real, user), user;
+    fn setresuid(real, user, saved), user;
+}
+
+/// Reports once that the recording's files are out of reach of the process's new user.
+#[cold]
+fn report_lacking_rights(user: libc::uid_t) {
+    static IS_REPORTED: AtomicBool = AtomicBool::new(false);
+    if let Some(directory) = process::closed_directory()
+        && !IS_REPORTED.swap(true, Relaxed)
+    {
+        eprintln!(
+            "taskscope: the recording is incomplete from now on\n\
+             why: user {user}, which the program has become, cannot create files in {}\n\
+             try: -o in a directory that this user can enter",
+            directory.display()
+        );
+    }
 }
 
 fn is_at_limit() -> bool {

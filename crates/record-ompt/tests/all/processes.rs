@@ -295,7 +295,7 @@ fn the_tool_exports_its_entries_and_the_functions_that_sampling_interposes() {
                      io_uring_submit_and_wait_min_timeout io_uring_submit_and_wait_reg io_uring_submit_and_wait_timeout io_uring_wait_cqe_timeout \
                      io_uring_wait_cqes io_uring_wait_cqes_min_timeout msgrcv msgsnd nanosleep pause poll ppoll prctl pselect pthread_create pthread_sigmask \
                      read readv recv recvfrom recvmmsg recvmsg select sem_clockwait sem_timedwait semop semtimedop send sendmmsg sendmsg sendto \
-                     setsockopt sigaction sigaltstack signal signalfd sigprocmask sigsuspend sigtimedwait sigwait sigwaitinfo sleep ssignal syscall sysv_signal \
+                     seteuid setresuid setreuid setsockopt setuid sigaction sigaltstack signal signalfd sigprocmask sigsuspend sigtimedwait sigwait sigwaitinfo sleep ssignal syscall sysv_signal \
                      thrd_create thrd_sleep usleep write writev";
     let symbols = text.lines().filter_map(|line| line.split_whitespace().last());
     let others: Vec<_> =
