@@ -42,8 +42,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use taskscope_view::format::{harmless, shell_word};
 use verbs::{
-    check, diff, doctor, dump, emulate, explain, export, generate, import, info, query, record, report,
-    slice, sort, sync, top, view,
+    attach, check, diff, doctor, dump, emulate, explain, export, generate, import, info, query, record,
+    report, slice, sort, sync, top, view,
 };
 
 /// Records task-parallel programs and explains their lost time.
@@ -64,6 +64,7 @@ struct CommandLine {
 #[derive(Subcommand)]
 enum Verb {
     Record(record::Args),
+    Attach(attach::Args),
     Report(report::Args),
     Info(info::Args),
     Explain(explain::Args),
@@ -88,6 +89,7 @@ impl Verb {
     fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Verb::Record(args) => record::run(args),
+            Verb::Attach(args) => attach::run(args),
             Verb::Info(args) => info::run(args),
             Verb::Report(args) => report::run(args),
             Verb::Explain(args) => explain::run(args),

@@ -81,6 +81,7 @@ pub mod tracing;
 mod turns;
 mod unpaired;
 pub mod wake;
+mod watched_process;
 
 pub use in_handler::{InHandler, enter_in_handler};
 pub use location::LocationStream;

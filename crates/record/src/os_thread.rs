@@ -3,6 +3,7 @@
 //! Names that an interface of annotations reports (ITT, NVTX) are in a list without locks: a forked child may read it. The newest one
 //! of a thread counts; the system's name counts for threads without one.
 
+use crate::watched_process;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 
 /// The calling thread's id in the system.
@@ -65,15 +66,15 @@ fn reported(os_tid: i32) -> Option<&'static str> {
     None
 }
 
-/// Name that a thread of this process has now: a reported one, or that of the system (`pthread_setname_np`, `PR_SET_NAME`); none while it is that of the
+/// Name that a thread of the watched process has now: a reported one, or that of the system (`pthread_setname_np`, `PR_SET_NAME`); none while it is that of the
 /// program's file, which no thread has chosen.
 pub(crate) fn thread_name(os_tid: i32) -> Option<String> {
     if let Some(name) = reported(os_tid).filter(|name| !name.is_empty()) {
         return Some(name.to_owned());
     }
-    let name = std::fs::read(format!("/proc/self/task/{os_tid}/comm")).ok()?;
+    let name = std::fs::read(format!("{}/task/{os_tid}/comm", watched_process::directory())).ok()?;
     let name = name.strip_suffix(b"\n").unwrap_or(&name);
-    let program = std::fs::read_link("/proc/self/exe").ok()?;
+    let program = std::fs::read_link(format!("{}/exe", watched_process::directory())).ok()?;
     let file = program.file_name()?.as_encoded_bytes();
     let is_programs = name == &file[..file.len().min(MAX_NAME_BYTES)];
     (!is_programs && !name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned())

@@ -1,5 +1,6 @@
 //! A thread's time on CPUs and its run delay, as the kernel sums them up: read without allocation, for signal handlers too.
 
+use crate::watched_process;
 use core::ffi::CStr;
 
 /// Sums of a thread since it began, nanoseconds.
@@ -12,12 +13,11 @@ pub struct ThreadSums {
 }
 
 impl ThreadSums {
-    /// Reads the sums of a thread of this process. `None` if the kernel has none (`CONFIG_SCHED_INFO`), the
+    /// Reads the sums of a thread of the watched process, which is this one but for recorders outside. `None` if the kernel has none (`CONFIG_SCHED_INFO`), the
     /// thread is gone, or no file can be opened. Async-signal-safe.
     pub fn read(os_tid: i32) -> Option<ThreadSums> {
         let mut path = Text::new();
-        path.push(b"/proc/self/task/");
-        path.push_number(os_tid);
+        path.push_task(os_tid);
         path.push(b"/schedstat\0");
         let on_cpu = cpu_time(os_tid);
         let mut text = [0_u8; 96];
@@ -71,8 +71,7 @@ pub fn is_runnable(os_tid: i32) -> Option<bool> {
 /// The letter of a thread's state; `None` if it is unknown, or the thread is gone. Async-signal-safe.
 pub(crate) fn state_of(os_tid: i32) -> Option<u8> {
     let mut path = Text::new();
-    path.push(b"/proc/self/task/");
-    path.push_number(os_tid);
+    path.push_task(os_tid);
     path.push(b"/stat\0");
     let mut text = [0_u8; 96];
     let read = read_file(path.as_c_str()?, &mut text)?;
@@ -135,6 +134,17 @@ impl Text {
         self.length += more.len();
     }
 
+    /// The directory of a thread.
+    fn push_task(&mut self, os_tid: i32) {
+        self.push(b"/proc/");
+        match watched_process::other() {
+            None => self.push(b"self"),
+            Some(pid) => self.push_number(pid),
+        }
+        self.push(b"/task/");
+        self.push_number(os_tid);
+    }
+
     fn push_number(&mut self, number: i32) {
         let mut rest = number.unsigned_abs();
         let (mut digits, mut first) = ([b'0'; 10], 9);
@@ -163,8 +173,7 @@ mod tests {
     fn paths_hold_every_thread_number() {
         for number in [1, 9, 10, 4_194_304, i32::MAX] {
             let mut text = Text::new();
-            text.push(b"/proc/self/task/");
-            text.push_number(number);
+            text.push_task(number);
             text.push(b"/schedstat\0");
             assert_eq!(
                 text.as_c_str().unwrap().to_str().unwrap(),

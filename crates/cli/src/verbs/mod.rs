@@ -1,5 +1,6 @@
 //! The subcommands, one file each.
 
+pub mod attach;
 pub mod check;
 mod choices;
 pub mod diff;

@@ -1,5 +1,6 @@
 //! Limits of the control groups that a process is in, on CPUs and on tasks: version 2, or a controller of version 1.
 
+use crate::watched_process;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -37,14 +38,17 @@ struct Level {
 }
 
 impl Cgroups {
-    /// The calling process's groups that limit CPUs; none if the kernel or a container hides them.
+    /// The groups of the watched process, mostly the calling one, that limit CPUs; none if the kernel or a container hides them.
     pub fn calling_process() -> Cgroups {
         Cgroups::from_controller("cpu")
     }
 
     fn from_controller(controller: &str) -> Cgroups {
-        let text = |path| fs::read_to_string(path).unwrap_or_default();
-        Cgroups::find(controller, &text("/proc/self/cgroup"), &text("/proc/self/mountinfo"))
+        let process = watched_process::directory();
+        let text = |file| fs::read_to_string(format!("{process}/{file}")).unwrap_or_default();
+        // Directories are those that the reader sees.
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        Cgroups::find(controller, &text("cgroup"), &mounts)
     }
 
     fn find(controller: &str, groups: &str, mounts: &str) -> Cgroups {

@@ -1,6 +1,7 @@
 //! How busy CPUs were, and how much of it was the process.
 
 use super::Mask;
+use crate::watched_process;
 use std::fs;
 
 /// Sums since boot of a set of CPUs, and of the process since its start. Between two readings, the growth of
@@ -11,7 +12,7 @@ pub struct CpuTime {
     pub busy_ns: u64,
     /// Nanoseconds in which the hypervisor ran something else on them.
     pub stolen_ns: u64,
-    /// CPU time of the process, of all its threads, in nanoseconds.
+    /// CPU time of the watched process, of all its threads, in nanoseconds.
     pub own_ns: u64,
 }
 
@@ -28,8 +29,10 @@ impl CpuTime {
 
 fn own_ns() -> Option<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // The kernel's number of the clock of another process (`CPUCLOCK_SCHED`).
+    let clock = watched_process::other().map_or(libc::CLOCK_PROCESS_CPUTIME_ID, |pid| !pid << 3 | 2);
     // SAFETY: writes to the value.
-    let read = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) } == 0;
+    let read = unsafe { libc::clock_gettime(clock, &mut time) } == 0;
     let (seconds, nanos) = (u64::try_from(time.tv_sec).ok()?, u64::try_from(time.tv_nsec).ok()?);
     read.then(|| seconds * 1_000_000_000 + nanos)
 }

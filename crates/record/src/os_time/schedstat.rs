@@ -3,6 +3,7 @@
 use super::off_cpu::{Kind, OffCpu};
 use crate::clock;
 use crate::thread_sums::{self, ThreadSums};
+use crate::watched_process;
 use std::io::Read;
 
 /// A thread's sums since its start, nanoseconds.
@@ -25,7 +26,7 @@ pub(super) struct Schedstat {
 
 impl Schedstat {
     pub fn of(os_tid: i32) -> Schedstat {
-        Schedstat { os_tid, state: format!("/proc/self/task/{os_tid}/stat") }
+        Schedstat { os_tid, state: format!("{}/task/{os_tid}/stat", watched_process::directory()) }
     }
 
     /// `None` if the kernel keeps no such sums, or the thread has ended.
@@ -39,7 +40,10 @@ impl Schedstat {
     pub fn standing(&self, on_cpu: u64) -> Option<Standing> {
         let is_blocked = self.is_blocked()?;
         // A thread that is about to block, or to be woken, is shown as blocked and on a CPU.
-        Some(match thread_sums::cpu_time(self.os_tid)? {
+        let own = || thread_sums::cpu_time(self.os_tid);
+        // The kernel shows the clocks of threads to their own process only.
+        let on_cpu_now = own().or_else(|| Some(ThreadSums::read(self.os_tid)?.on_cpu))?;
+        Some(match on_cpu_now {
             now if now != on_cpu => Standing::Running,
             _ if is_blocked => Standing::Blocked,
             _ => Standing::Waits,

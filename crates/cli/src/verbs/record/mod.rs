@@ -23,6 +23,7 @@ mod program;
 pub mod recorder_library;
 mod run_file;
 mod run_time_code;
+pub mod running;
 mod settings;
 mod summary;
 mod tails;

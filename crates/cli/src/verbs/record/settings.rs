@@ -65,7 +65,8 @@ pub fn settings() -> BTreeMap<String, String> {
     )
 }
 
-fn settings_of(variables: impl Iterator<Item = (String, String)>) -> BTreeMap<String, String> {
+/// Those of these variables that are settings.
+pub fn settings_of(variables: impl Iterator<Item = (String, String)>) -> BTreeMap<String, String> {
     let is_setting =
         |name: &str| NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix));
     let mut kept: BTreeMap<String, String> = variables.filter(|(name, _)| is_setting(name)).collect();
