@@ -16,6 +16,7 @@ use crate::task_types::TaskType;
 use crate::teams::{ParallelConstruct, Worksharing};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
+use std::sync::OnceLock;
 use taskscope_execution::{
     Blamed, Cause, CpuShortage, Execution, Group, Pattern, Place, PlaceKind, Section, Starts, State,
     ThreadIndex,
@@ -151,8 +152,11 @@ pub(crate) struct Facts<'e> {
     no_tasks: NoTasks,
     /// Idle time during which no code ran.
     nobodys_idle_ns: u64,
-    /// Whether most of the time in which all workers are idle is time without work for any of them.
-    lacks_work: bool,
+    /// Whether most of the time in which all workers are idle is time without work for any of them, once asked for.
+    lacks_work: OnceLock<bool>,
+    /// Idle time during which no code ran, at all places.
+    idle_ns: u64,
+    capacity_ns: u64,
     /// The parallel constructs with too short regions, by the places of losses in them.
     short_regions: FxHashMap<Place, RegionGrain>,
     /// Places of serial code that is blocked mostly while the runtime ends its threads.
@@ -182,11 +186,14 @@ impl<'e> Facts<'e> {
         shortage: CpuShortage,
     ) -> Facts<'e> {
         let no_tasks = NoTasks::of(execution);
-        let nobodys = charges.iter().filter(|charge| charge.culprit == Culprit::Nobody(Place::UNKNOWN));
+        let idle_ns = |counts: fn(&Culprit) -> bool| -> u64 {
+            let counted = charges.iter().filter(|charge| counts(&charge.culprit));
+            counted.map(|charge| charge.by_state.group_ns(Group::Idle)).sum()
+        };
         Facts {
             execution,
             grains: Grains::of(execution, ledger, charges, types, &no_tasks),
-            nobodys_idle_ns: nobodys.map(|charge| charge.by_state.group_ns(Group::Idle)).sum(),
+            nobodys_idle_ns: idle_ns(|culprit| *culprit == Culprit::Nobody(Place::UNKNOWN)),
             no_tasks,
             in_code: ledger.in_code(),
             created,
@@ -197,7 +204,9 @@ impl<'e> Facts<'e> {
                 .map(|charge| (charge.culprit, (charge.by_state, charge.free_ns)))
                 .collect(),
             has_sections: ledger.causes.iter().any(|row| row.state.group() == Group::Runtime),
-            lacks_work: lacks_work(execution, charges, ledger.capacity_ns),
+            lacks_work: OnceLock::new(),
+            idle_ns: idle_ns(|culprit| matches!(culprit, Culprit::Nobody(_))),
+            capacity_ns: ledger.capacity_ns,
             short_regions: short_regions(execution, regions),
             ends_threads: ends_threads(execution, ledger),
         }
@@ -251,12 +260,16 @@ impl<'e> Facts<'e> {
             () if is_free => Some(Pattern::FreeLock),
             () if is_outside_team((cause, blamed), by_state) => Some(Pattern::OutsideTeam),
             () if lacks_tasks() => Some(Pattern::NoTasks),
-            () if (cause, blamed) == (Cause::Wait, Blamed::Nobody) && is_idle && self.lacks_work => {
+            () if (cause, blamed) == (Cause::Wait, Blamed::Nobody) && is_idle && self.lacks_work() => {
                 Some(Pattern::NoWork)
             }
             () => None,
         };
         Some(Verdict { cause, blamed, pattern, state, place, grain: None, regions })
+    }
+
+    fn lacks_work(&self) -> bool {
+        *self.lacks_work.get_or_init(|| lacks_work(self.execution, self.idle_ns, self.capacity_ns))
     }
 
     /// Whether workers spend their time in a section of the runtime for lack of tasks.

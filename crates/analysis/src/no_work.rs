@@ -6,7 +6,6 @@
 //! ```
 //! What ends such a time is not a worker: a request, a timer, input, another process.
 
-use crate::blame::{Charge, Culprit};
 use taskscope_execution::{Execution, Group, NO_TIME, State, ThreadIndex, join_intervals};
 
 /// Shortest time that counts: workers are woken in less, so scheduling has no longer ones.
@@ -16,9 +15,8 @@ const LEAST_PARTS: u64 = 20;
 
 /// Whether more than half of the time in which workers are idle and none runs is time without work, between the first task of
 /// their process and the end of its last one. Regions of OpenMP have work while they last.
-pub(crate) fn lacks_work(execution: &Execution, charges: &[Charge], capacity_ns: u64) -> bool {
-    let nobodys = charges.iter().filter(|charge| matches!(charge.culprit, Culprit::Nobody(_)));
-    let idle_ns: u64 = nobodys.map(|charge| charge.by_state.group_ns(Group::Idle)).sum();
+/// `idle_ns` is the time in which workers are idle and none runs.
+pub(crate) fn lacks_work(execution: &Execution, idle_ns: u64, capacity_ns: u64) -> bool {
     if idle_ns <= capacity_ns / LEAST_PARTS || !execution.regions.is_empty() || execution.tasks.is_empty() {
         return false;
     }
