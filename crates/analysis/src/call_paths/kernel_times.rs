@@ -6,6 +6,9 @@
 //! their times  |--a--|--b--|----------c----------|-----d-----|---e----|++|
 //! booked       a: runs       c: blocked            d: runs, no CPU
 //! ```
+//! A thread that runs for less than the time between samples, between waits, is seen in few of its runs: their time has the path of its next
+//! sample on a CPU, and blocked time that of its next sample in a wait, so that each path has its share of each activity.
+//!
 //! A sample represents the time before it, as long as its weight. Time that none represents has the next sample, or the one before, at
 //! a distance of its weight at most (`++`); other time has no known path. Each nanosecond has one activity and one path, whatever the
 //! part of the run: so parts add up, and the sums of activities are those of the threads' table.
@@ -14,6 +17,7 @@ use super::contexts::Contexts;
 use super::sampled::Placed;
 use super::times::add;
 use crate::cpu_time::{ThreadActivities, ThreadActivity};
+use taskscope_event::models::samples::flag;
 use taskscope_execution::samples::Sample;
 use taskscope_execution::{OsSource, ThreadIndex};
 use taskscope_profile::{Marker, Metric, NodeId, Tree};
@@ -30,6 +34,9 @@ struct Window {
 /// The samples of a thread by time, and the activities of its life.
 pub struct KernelTimes {
     windows: Vec<Window>,
+    /// Numbers of the samples that were taken on a CPU, and of those in waits; in the order of time, which is that of the numbers.
+    running: Vec<usize>,
+    blocked: Vec<usize>,
     activities: Vec<(u64, u64, ThreadActivity)>,
     /// Whether the kernel's times are recorded of the thread.
     is_known: bool,
@@ -44,15 +51,21 @@ impl KernelTimes {
         samples: impl Iterator<Item = usize>,
     ) -> KernelTimes {
         let execution = contexts.execution;
-        let times = samples.map(|number| {
-            let Sample { at, weight_ns, .. } = execution.samples.rows[number];
-            (number, at, weight_ns)
-        });
-        let windows = windows(&times.collect::<Vec<_>>());
         let mut own = Vec::new();
         activities.each(thread, &mut |from, until, activity| own.push((from, until, activity)));
+        let (mut running, mut blocked) = (Vec::new(), Vec::new());
+        let times = samples.map(|number| {
+            let sample = &execution.samples.rows[number];
+            match is_in_wait(sample, &own) {
+                Some(true) => blocked.push(number),
+                Some(false) => running.push(number),
+                None => {}
+            }
+            (number, sample.at, sample.weight_ns)
+        });
+        let windows = windows(&times.collect::<Vec<_>>());
         let is_known = execution.threads[thread.index()].os_source != OsSource::Unknown;
-        KernelTimes { windows, activities: own, is_known }
+        KernelTimes { windows, running, blocked, activities: own, is_known }
     }
 
     /// Adds the part's time of a thread from `start` to `end`. Time without a path is at a node, or is left out. Returns the
@@ -80,7 +93,7 @@ impl KernelTimes {
                 let now = self.windows.get(window).copied();
                 let now = now.unwrap_or(Window { until: u64::MAX, sample: None });
                 let next = now.until.min(until);
-                let sample = now.sample.map(|number| placed[number]);
+                let sample = now.sample.map(|number| placed[self.with_activity(number, *activity)]);
                 if let Some(node) = sample.map(|placed| placed.node).or(without_path) {
                     add(
                         tree,
@@ -97,6 +110,17 @@ impl KernelTimes {
         added
     }
 
+    /// The sample whose path time with this activity has, of the time that sample `number` represents.
+    fn with_activity(&self, number: usize, activity: ThreadActivity) -> usize {
+        let alike = match activity {
+            ThreadActivity::Runs => &self.running,
+            ThreadActivity::IsBlocked | ThreadActivity::Waits(_) => &self.blocked,
+            ThreadActivity::HasNoCpu | ThreadActivity::NotKnown => return number,
+        };
+        let next = alike.partition_point(|other| *other < number);
+        alike.get(next).or(alike.last()).copied().unwrap_or(number)
+    }
+
     /// The metric of an activity in a sampled state.
     fn metric(&self, activity: ThreadActivity, state: Option<(Marker, NodeId)>) -> Option<Metric> {
         match activity {
@@ -107,6 +131,19 @@ impl KernelTimes {
             ThreadActivity::Runs | ThreadActivity::NotKnown if state.is_some() => Some(Metric::RUNTIME),
             ThreadActivity::Runs | ThreadActivity::NotKnown => Some(Metric::WORK),
         }
+    }
+}
+
+/// Whether a sample was taken in a wait of its thread, which its signal may have woken; `None` if that is not known.
+fn is_in_wait(sample: &Sample, activities: &[(u64, u64, ThreadActivity)]) -> Option<bool> {
+    if sample.flags & (flag::AFTER_BLOCKING | flag::IN_SYSTEM_CALL) != 0 {
+        return Some(true);
+    }
+    let row = activities.partition_point(|(_, until, _)| *until < sample.at);
+    match activities.get(row)?.2 {
+        ThreadActivity::Runs => Some(false),
+        ThreadActivity::IsBlocked | ThreadActivity::Waits(_) => Some(true),
+        ThreadActivity::HasNoCpu | ThreadActivity::NotKnown => None,
     }
 }
 
@@ -150,6 +187,25 @@ mod tests {
 
     fn of(samples: &[(usize, u64, u64)]) -> Vec<(u64, Option<usize>)> {
         windows(samples).into_iter().map(|window| (window.until, window.sample)).collect()
+    }
+
+    #[test]
+    fn runs_between_waits_have_the_paths_of_samples_on_a_cpu() {
+        // Sample 1 is in a wait, and represents a run before it; sample 3 is on a CPU.
+        let times = KernelTimes {
+            windows: Vec::new(),
+            running: vec![3, 7],
+            blocked: vec![1, 2, 5],
+            activities: Vec::new(),
+            is_known: true,
+        };
+        let of = |number, activity| times.with_activity(number, activity);
+        assert_eq!((of(1, ThreadActivity::Runs), of(1, ThreadActivity::IsBlocked)), (3, 1));
+        assert_eq!((of(3, ThreadActivity::Waits(0)), of(3, ThreadActivity::HasNoCpu)), (5, 3));
+        // No later one is alike: the last before.
+        assert_eq!((of(9, ThreadActivity::Runs), of(7, ThreadActivity::IsBlocked)), (7, 5));
+        let blind = KernelTimes { running: Vec::new(), ..times };
+        assert_eq!(blind.with_activity(1, ThreadActivity::Runs), 1);
     }
 
     #[test]
