@@ -199,6 +199,22 @@ pub struct Execution {
 }
 
 impl Execution {
+    /// Whether samples are the only source of activity, as for a program without OpenMP. It is a fact of the whole run of the
+    /// selected workers, or of the selected threads if none is a worker: parts of a run are judged alike.
+    pub fn knows_samples_alone(&self) -> bool {
+        let has_workers = self.selected_workers().next().is_some();
+        let threads = self.threads.iter().zip(&self.whole().threads);
+        let threads = threads.filter(|(thread, _)| thread.selected && thread.worker == has_workers);
+        let mut states = threads.flat_map(|(_, whole)| whole.track.spans()).map(|span| span.section.state);
+        // A thread of the program may outlive the initial one.
+        let mut is_not_known = false;
+        let is_silent = states.all(|state| {
+            is_not_known |= state == State::Unknown;
+            matches!(state, State::Unknown | State::NotStarted | State::Ended)
+        });
+        is_silent && is_not_known
+    }
+
     /// Time of the first and after the last event of the trace; zero for an empty trace.
     pub fn range(&self) -> (u64, u64) {
         let first = self.processes.iter().filter(|p| p.last > 0).map(|p| p.first).min().unwrap_or(0);

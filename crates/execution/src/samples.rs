@@ -4,7 +4,7 @@
 //! kept once. The user's path is defined in `taskscope_event::models::samples`; its profile is in
 //! `taskscope_analysis::call_paths`.
 
-use crate::{Execution, PathIndex, ProcessIndex, RegionIndex, SiteIndex, State, TaskIndex, ThreadIndex};
+use crate::{PathIndex, ProcessIndex, RegionIndex, SiteIndex, TaskIndex, ThreadIndex};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -146,24 +146,6 @@ impl Samples {
         let first = self.rows.partition_point(|row| (row.thread, row.at) <= (thread, from));
         let end = self.rows.partition_point(|row| (row.thread, row.at) <= (thread, until));
         self.rows.get(first..end).unwrap_or_default()
-    }
-}
-
-impl Execution {
-    /// Whether samples are the only source of activity, as for a program without OpenMP. It is a fact of the whole run of the
-    /// selected workers, or of the selected threads if none is a worker: parts of a run are judged alike.
-    pub fn knows_samples_alone(&self) -> bool {
-        let has_workers = self.selected_workers().next().is_some();
-        let threads = self.threads.iter().zip(&self.whole().threads);
-        let threads = threads.filter(|(thread, _)| thread.selected && thread.worker == has_workers);
-        let mut states = threads.flat_map(|(_, whole)| whole.track.spans()).map(|span| span.section.state);
-        // A thread of the program may outlive the initial one.
-        let mut is_not_known = false;
-        let is_silent = states.all(|state| {
-            is_not_known |= state == State::Unknown;
-            matches!(state, State::Unknown | State::NotStarted | State::Ended)
-        });
-        is_silent && is_not_known
     }
 }
 

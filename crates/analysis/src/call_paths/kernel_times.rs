@@ -15,7 +15,6 @@
 
 use super::contexts::Contexts;
 use super::sampled::Placed;
-use super::times::add;
 use crate::cpu_time::{ThreadActivities, ThreadActivity};
 use taskscope_event::models::samples::flag;
 use taskscope_execution::samples::Sample;
@@ -130,6 +129,16 @@ impl KernelTimes {
             ThreadActivity::NotKnown if self.is_known => None,
             ThreadActivity::Runs | ThreadActivity::NotKnown if state.is_some() => Some(Metric::RUNTIME),
             ThreadActivity::Runs | ThreadActivity::NotKnown => Some(Metric::WORK),
+        }
+    }
+}
+
+/// Adds time that is also that of a metric.
+pub fn add(tree: &mut Tree, node: NodeId, metric: Option<Metric>, ns: u64) {
+    if ns > 0 {
+        tree.add(node, Metric::TIME, ns);
+        if let Some(metric) = metric {
+            tree.add(node, metric, ns);
         }
     }
 }

@@ -15,7 +15,7 @@
 //! activity from the kernel and the place from samples ([`kernel_times`](super::kernel_times)). CPU time of samples (clock `cpu`) is theirs.
 
 use super::contexts::Contexts;
-use super::kernel_times::KernelTimes;
+use super::kernel_times::{KernelTimes, add};
 use super::part::Amount;
 use super::sampled::Placed;
 use super::waits::{Begun, marker_of, place_of};
@@ -326,16 +326,6 @@ fn apportion(
     }
     for ((node, own, _), ns) in shares.iter().zip(amount.in_order(&weights)) {
         add(tree, *node, metric.or(*own), ns);
-    }
-}
-
-/// Adds time that is also that of a metric.
-pub fn add(tree: &mut Tree, node: NodeId, metric: Option<Metric>, ns: u64) {
-    if ns > 0 {
-        tree.add(node, Metric::TIME, ns);
-        if let Some(metric) = metric {
-            tree.add(node, metric, ns);
-        }
     }
 }
 
