@@ -21,7 +21,7 @@ mod sample_ring;
 mod target;
 mod thread_stream;
 
-use code::Code;
+use code::{Code, LoadedModule};
 use rustc_hash::FxHashSet;
 use sample_ring::{Registers, SampleRing, UNKNOWN_FRAME};
 use std::collections::BTreeMap;
@@ -127,6 +127,7 @@ impl Process {
             place,
             outside,
             code: Code::default(),
+            modules: Vec::new(),
             threads: BTreeMap::new(),
             seen: FxHashSet::default(),
             recorded: Recorded { saw_switches: true, ..Recorded::default() },
@@ -164,6 +165,8 @@ struct Recording<'t> {
     place: ProcessPlace,
     outside: Outside,
     code: Code,
+    /// Modules that no stream names yet.
+    modules: Vec<LoadedModule>,
     threads: BTreeMap<i32, Thread>,
     /// All threads so far.
     seen: FxHashSet<i32>,
@@ -207,6 +210,7 @@ impl Recording<'_> {
         let end = kernel_ns();
         for (tid, mut thread) in std::mem::take(&mut self.threads) {
             self.take_samples(&mut thread);
+            self.modules.drain(..).for_each(|module| thread.stream.module(&module));
             self.outside.leave(tid);
             thread.stream.end(end)?;
         }
@@ -240,6 +244,7 @@ impl Recording<'_> {
         for tid in gone {
             let Some(mut thread) = self.threads.remove(&tid) else { continue };
             self.take_samples(&mut thread);
+            self.modules.drain(..).for_each(|module| thread.stream.module(&module));
             self.outside.leave(tid);
             thread.stream.end(kernel_ns())?;
         }
@@ -276,9 +281,7 @@ impl Recording<'_> {
         for module in self.code.update(self.target) {
             // Without the file its names are missing, which reports say.
             let _ = module_files::keep(self.target, &module, &self.trace);
-            if let Some(thread) = self.threads.values_mut().next() {
-                thread.stream.module(&module);
-            }
+            self.modules.push(module);
         }
     }
 
@@ -286,6 +289,7 @@ impl Recording<'_> {
         let Some(mut thread) = self.threads.remove(&tid) else { return };
         self.take_samples(&mut thread);
         self.sample_blocked(tid, &mut thread);
+        self.modules.drain(..).for_each(|module| thread.stream.module(&module));
         self.threads.insert(tid, thread);
     }
 
